@@ -6,6 +6,10 @@ A library's exception is turned into one of these by the module that owns the li
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 
 
@@ -41,6 +45,20 @@ class DiskFullError(DiskError):
     """No room left: ends the downloads of the run, not the deletions."""
 
 
+@contextmanager
+def on_disk(doing: str) -> Iterator[None]:
+    """Turns an OSError of its block into a :class:`DiskError`; ``doing`` is what was not possible ("cannot write x").
+
+    Never around anything that asks the network: the errors of requests are OSErrors, too.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "it failed"
+        kind = DiskFullError if error.errno in (errno.ENOSPC, errno.EDQUOT) else DiskError
+        raise kind(f"{doing}: {reason[:1].lower()}{reason[1:]}") from error
+
+
 class Trouble(StrEnum):
     """Why a request failed, by what poca does about it."""
 
@@ -65,7 +83,9 @@ class WebError(PocaError):
     host that was asked last.
     """
 
-    def __init__(self, message: str, trouble: Trouble, *, status: int = 0, retry_after: int | None = None, again: bool = False, host: str = "") -> None:
+    def __init__(
+        self, message: str, trouble: Trouble, *, status: int = 0, retry_after: int | None = None, again: bool = False, host: str = ""
+    ) -> None:
         super().__init__(message)
         self.trouble, self.status, self.retry_after, self.again, self.host = trouble, status, retry_after, again, host
 

@@ -12,7 +12,6 @@ from datetime import date, tzinfo
 from enum import StrEnum
 from pathlib import Path
 
-
 # ------------------------------------------------------------------------------------------------- configuration
 
 @dataclass(frozen=True, slots=True)
