@@ -149,7 +149,7 @@ def _is_token(segment: str) -> bool:
 # --------------------------------------------------------------------------------------------------------- free text
 
 _CLOSING = "'\"`)]}>.,;:!”’»"
-_SPACED_PASSWORD = re.compile(r"(://)[^\s/@:]{0,100}:(?!\d{1,5}(?:[/?#\s]|$))[^/@]{0,100}@")
+_SPACED_PASSWORD = re.compile(r"(://)[^\s/@:]{0,100}:(?!\d{1,5}(?:[/?#\s]|$))[^/@]{0,100}(?<!\*\*\*)@")
 _QUERY = re.compile(r"\?[^?]*=.*")
 _NAMED_SECRET = re.compile(r"(?P<name>(?:token|key|auth|sig|signature|pass|passwd|password|pwd|secret)=).*", re.IGNORECASE)
 _BARE_USER = re.compile(r"^(?P<open>['\"(\[{<]*)[^:]*:.*@")
@@ -169,15 +169,15 @@ def _shown_word(word: str, before: str) -> str:
     if not ("=" in word or "@" in word or "?" in word or "/" in word or "%" in word):
         return word
     core = word.rstrip(_CLOSING)
-    closing = word[len(core):]
-    scheme = _SCHEME.search(core)
-    if scheme:
-        return _shown_bare(core[:scheme.start()]) + shown_url(core[scheme.start():]) + closing
+    closing = word[len(core):][-3:]
     if _ENCODED_SCHEME.search(core):
-        return shown_url(core) + closing
+        core = "%20".join(_clean(_decoded(core)).split())
     # What urllib3 says: "HTTPConnectionPool(host='x', port=80): Max retries exceeded with url: /feed.xml?token"
     if "?" in core and (core.startswith("/") or before.lower().endswith("url:")):
         return shown_url(core) + closing
+    scheme = _SCHEME.search(core)
+    if scheme:
+        return _shown_bare(core[:scheme.start()]) + shown_url(core[scheme.start():]) + closing
     return _shown_bare(core) + closing
 
 
