@@ -45,18 +45,21 @@ class DiskFullError(DiskError):
     """No room left: ends the downloads of the run, not the deletions."""
 
 
+def disk_error(error: OSError, doing: str) -> DiskError:
+    """An OSError in words; ``doing`` is what was not possible ("cannot write x")."""
+    reason = os.strerror(error.errno) if error.errno else "it failed"
+    kind = DiskFullError if error.errno in (errno.ENOSPC, errno.EDQUOT) else DiskError
+    return kind(f"{doing}: {reason[:1].lower()}{reason[1:]}")
+
+
 @contextmanager
 def on_disk(doing: str) -> Iterator[None]:
-    """Turns an OSError of its block into a :class:`DiskError`; ``doing`` is what was not possible ("cannot write x").
-
-    Never around anything that asks the network: the errors of requests are OSErrors, too.
-    """
+    """Turns an OSError of its block into a :class:`DiskError`. Never around anything that asks the network: the
+    errors of requests are OSErrors, too."""
     try:
         yield
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "it failed"
-        kind = DiskFullError if error.errno in (errno.ENOSPC, errno.EDQUOT) else DiskError
-        raise kind(f"{doing}: {reason[:1].lower()}{reason[1:]}") from error
+        raise disk_error(error, doing) from error
 
 
 class Trouble(StrEnum):

@@ -1,0 +1,280 @@
+"""The main thread's part: reports are taken from the queue, plans are carried out, and everything is recorded.
+
+The only writer of the history. One plan at a time, under the lock of its subscription; a small commit after each step.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from queue import Empty, Queue
+from typing import TypeVar
+
+from poca import events, files, locks, planner, recovery
+from poca.errors import PocaError
+from poca.model import Event, Failure, History, Level, Plan, Report, Rule, Settings, Subscription, Unchanged, Waiting
+from poca.state import State
+from poca.steps import DAY, Outcome, Progress, Steps, Tell, Work, next_try
+from poca.web import Web
+
+PAUSES = (1.0, 3.0)             # seconds before the second and the third try of a download within the run
+
+T = TypeVar("T")
+
+
+# --------------------------------------------------------------------------------------------------------- the loop
+
+def run(
+    threads: Sequence[T], queue: Queue[Report], launch: Callable[[Sequence[T]], object], carry_out: Callable[[Report | Later], Later | None], *,
+    one_at_a_time: bool = False, clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Launches the threads, each of which puts exactly one report, and carries out the reports in the order in which
+    they arrive, until none can come any more. What carrying out puts off is carried out when it is due.
+
+    ``one_at_a_time``: a thread is launched only when nothing is left to do of the one before.
+    """
+    launched = finished = 0
+    later: list[Later] = []
+    while True:
+        if launched < len(threads) and (not one_at_a_time or (launched == finished and not later)):
+            batch = threads[launched : launched + 1] if one_at_a_time else threads
+            launch(batch)
+            launched += len(batch)
+        # Only once the equation says that every report has arrived does an empty queue mean the end. The other way
+        # round, a report that lands between the two looks would be lost.
+        if queue.unfinished_tasks + finished == len(threads) and queue.empty() and not later:
+            return
+        first = min(later, key=lambda one: one.due, default=None)
+        if first and first.due <= clock():
+            later.remove(first)
+            rest = carry_out(first)
+        else:
+            try:
+                report = queue.get(timeout=max(0.0, first.due - clock()) if first else None)
+            except Empty:
+                continue
+            rest = carry_out(report)
+            queue.task_done()
+            finished += 1
+        if rest:
+            later.append(rest)
+
+
+# ---------------------------------------------------------------------------------------------------------- reports
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The rest of a plan, to be carried out from ``due`` (monotonic clock) on."""
+
+    due: float
+    work: Work
+
+    @property
+    def subscription(self) -> Subscription:
+        return self.work.plan.subscription
+
+
+class Executor:
+    """Carries out reports. ``tell`` hears every event, ``progress`` how a download grows; ``clock`` gives the instant
+    of now. ``sums`` and ``moved`` (subscriptions whose feed has moved for good, with the new URL) are its results."""
+
+    def __init__(
+        self, settings: Settings, state: State, web: Web, tell: Tell, *, progress: Progress = lambda *_: None,
+        clock: Callable[[], int] = lambda: int(time.time()), chance: Callable[[], float] = random.random, link: files.Link = os.link,
+    ) -> None:
+        self.settings, self.state, self.tell = settings, state, tell
+        self.clock, self.chance, self.link = clock, chance, link
+        self.steps = Steps(settings, state, web, tell, progress, clock, link)
+        self.sums = self.steps.sums
+        self.moved: list[tuple[Subscription, str]] = []
+        self.answered = False                           # some feed was; else the network may be to blame
+        self.unheard: list[Failure] = []                # failures that wait for that to be known
+        self.open: dict[str, Work] = {}                 # by title
+
+    def recover(self, history: History) -> bool:
+        """Puts right what a crash left half done; True when the history has changed and is to be read again."""
+        return recovery.recover(history, self.settings, self.state, self.tell, self.link)
+
+    def handle(self, report: Report | Later) -> Later | None:
+        """Carries out one report, and gives what is left to do later. Raises nothing but interruptions."""
+        title = report.subscription.title
+        try:
+            match report:
+                case Plan():
+                    return self._plan(report)
+                case Later():
+                    return self._go_on(report.work)
+                case Unchanged():
+                    self._unchanged(report)
+                case Waiting():
+                    self.sums.waiting += 1
+                    self.tell(events.waiting(report))
+                case Failure():
+                    self._failure(report)
+        except PocaError as error:
+            self.tell(events.step_failed(title, str(error)))
+            self._abandon(title)
+        except Exception as error:  # noqa: BLE001
+            self.tell(events.bug(title, error, traceback.format_exc()))
+            self._abandon(title)
+        return None
+
+    def finish(self, *, interrupted: bool = False) -> None:
+        """The end of the run, or what is left of it after an interruption."""
+        for title in tuple(self.open):
+            self._abandon(title)
+        if interrupted:
+            return
+        if len(self.unheard) > 1 and all(failure.no_network for failure in self.unheard):
+            self.tell(events.no_network(len(self.unheard)))
+        else:
+            for failure in self.unheard:
+                self._tell_failure(failure, counts=False)
+        self.unheard = []
+
+    # ------------------------------------------------------------------------------------------------------- feeds
+
+    def _heard(self) -> None:
+        """A feed answered: so there is a network, and the failures until now are the feeds' own."""
+        self.answered = True
+        self.sums.asked += 1
+        failures, self.unheard = self.unheard, []
+        for failure in failures:
+            self._tell_failure(failure, counts=True)
+
+    def _unchanged(self, report: Unchanged) -> None:
+        self._heard()
+        self.sums.unchanged += 1
+        title = report.subscription.title
+        self.state.read_feed(title, report.subscription.url, report.fetched, self.clock())
+        self._notes(title, report.notes)
+        self.tell(Event("unchanged", Level.DETAIL, title, "unchanged"))
+
+    def _failure(self, failure: Failure) -> None:
+        self.sums.failed += 1
+        self._notes(failure.subscription.title, failure.notes)
+        if failure.answered:
+            self._heard()
+        else:
+            self.sums.asked += 1
+        if failure.counts and not self.answered:
+            self.unheard.append(failure)
+        else:
+            self._tell_failure(failure, counts=failure.counts)
+
+    def _tell_failure(self, failure: Failure, *, counts: bool) -> None:
+        """``counts``: it is one more failure of the feed in a row."""
+        history = self.state.history(failure.subscription.title)
+        failures, then = history.failures, None
+        if counts:
+            failures += 1
+            then = next_try(self.clock(), failures, patience=3, most=DAY, retry_after=failure.retry_after)
+            self.state.feed_failed(history.title, failure.subscription.url, failure.error, failures, then)
+        self.tell(events.feed_failed(failure, history.last_good, failures, then))
+
+    def _notes(self, title: str, notes: Sequence[str]) -> None:
+        for note in notes:
+            self.tell(events.said("note", Level.DETAIL, title, note))
+
+    # ------------------------------------------------------------------------------------------------------- plans
+
+    def _plan(self, plan: Plan) -> Later | None:
+        self._heard()
+        work = Work(plan, plan.generation, list(plan.lacking), list(plan.unwanted))
+        with self._turn(work) as mine:
+            if not mine:
+                return None
+            self.open[work.title] = work
+            self._notes(work.title, plan.notes)
+            self.tell(events.plan_event(plan))
+            self._record(work)
+            return self._carry_on(work)
+
+    def _go_on(self, work: Work) -> Later | None:
+        with self._turn(work) as mine:
+            if mine:
+                return self._carry_on(work)
+        self._abandon(work.title)
+        return None
+
+    @contextmanager
+    def _turn(self, work: Work) -> Iterator[bool]:
+        """The lock of the subscription, and whether the plan is to be carried out under it."""
+        title = work.title
+        with locks.subscription_lock(self.settings.state_dir, title) as got:
+            generation = self.state.claim(title, work.generation) if got else None
+            if not got:
+                self.tell(Event("busy", Level.DETAIL, title, "another poca is busy with it"))
+            elif generation is None:
+                self.tell(Event("stale", Level.DETAIL, title, "another poca was there meanwhile: the plan is dropped"))
+            elif not self.steps.is_ours():
+                self.tell(events.step_failed(title, "base_dir bears no marker of poca any more: is its drive still mounted? Nothing was done"))
+            else:
+                work.generation = generation
+                yield True
+                return
+            yield False
+
+    def _record(self, work: Work) -> None:
+        """What the plan knows anew, before anything is done."""
+        plan, title = work.plan, work.title
+        # A run that dies in the middle must not look like one that left nothing to do.
+        self.state.settle(title, "")
+        if plan.fetched or not plan.error:
+            self.state.read_feed(title, plan.subscription.url, plan.fetched, self.clock())
+        if plan.moved:
+            self.moved.append((plan.subscription, plan.moved))
+        if known := (*plan.seen, *plan.gone, *plan.found, *plan.adopted):
+            self.state.put(title, *known)
+        for kind, before, after, episodes in (
+            ("deleted-by-user", "deleted by you: ", "", plan.gone), ("found-again", "found again: ", "", plan.found),
+            ("adopted", "adopted ", ", which was there already", plan.adopted),
+        ):
+            for episode in episodes:
+                self.steps.news(work, kind, before + events.file_of(plan, episode.path) + after, episode)
+        work.counts.update(deleted_by_user=len(plan.gone), adopted=len(plan.adopted))
+        self.sums.deleted_by_user += len(plan.gone)
+        self.sums.adopted += len(plan.adopted)
+        for episode in plan.dropped:
+            self.steps.drop(work, episode)
+        if plan.error:
+            work.complete = False
+            self.tell(events.step_failed(title, f"{plan.error}: nothing is deleted; asked again in the next run"))
+
+    def _carry_on(self, work: Work) -> Later | None:
+        coming, work.lacking = work.lacking, []
+        for one in coming:
+            outcome = Outcome.FAILED if self.steps.disk_full or work.stopped else self.steps.episode(work, one)
+            if outcome is Outcome.DONE and work.unwanted:
+                self.steps.remove(work, work.unwanted.pop(0))
+            elif outcome is Outcome.FAILED:
+                work.missing += 1
+            elif outcome is Outcome.LATER:
+                work.lacking.append(one)
+        # As many of the newest stay as there are gaps where the new ones should be.
+        while len(work.unwanted) > work.missing + len(work.lacking):
+            self.steps.remove(work, work.unwanted.pop(0))
+        if work.lacking:
+            pause = PAUSES[max(work.tries[one.episode.key] for one in work.lacking) - 1]
+            return Later(time.monotonic() + pause * (0.75 + 0.5 * self.chance()), work)
+        self._close(work)
+        return None
+
+    def _close(self, work: Work) -> None:
+        for host, count in work.at_once.items():
+            self.tell(events.not_tried(work.title, host, count))
+        spared = any(verdict.rule is Rule.SPARED for verdict in work.plan.verdicts)
+        good = work.complete and not (work.missing or work.plan.waiting or spared)
+        self.state.settle(work.title, planner.fingerprint(work.plan.subscription) if good else "")
+        self._abandon(work.title)
+
+    def _abandon(self, title: str) -> None:
+        """Says what came of a plan, as far as it came."""
+        work = self.open.pop(title, None)
+        if work:
+            self.tell(events.done(title, {key: work.counts[key] for key in ("deleted_by_user", "removed", "downloaded", "adopted", "failed")}))

@@ -1,0 +1,285 @@
+"""The steps of a plan: a download, a deletion, each recorded as it goes, so that a crash between any two can be put right."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from poca import basedir, download, events, files, media, text
+from poca.errors import DiskError, DiskFullError, Trouble, WebError
+from poca.model import Episode, Event, Fate, Lacking, Level, Plan, Settings, Stage
+from poca.state import State
+from poca.web import Web
+
+MB = 1_000_000
+HOUR, DAY, WEEK = 3600, 86_400, 604_800
+TRIES = 3                       # of a download within the run
+UNREACHABLE = 2                 # connect failures after which a host's other downloads of the run fail at once
+
+Tell = Callable[[Event], None]
+Progress = Callable[[str, str, int, int | None], None]      # subscription, episode, bytes so far, bytes in all
+
+
+@dataclass(slots=True)
+class Sums:
+    """What the run has come to, for its last line."""
+
+    asked: int = 0
+    unchanged: int = 0
+    waiting: int = 0
+    failed: int = 0             # feeds
+    downloaded: int = 0
+    downloaded_bytes: int = 0
+    downloads_failed: int = 0
+    removed: int = 0
+    freed: int = 0              # bytes
+    deleted_by_user: int = 0
+    adopted: int = 0
+
+
+@dataclass(slots=True)
+class Work:
+    """A plan under way: what is left of it, and what came of it so far."""
+
+    plan: Plan
+    generation: int
+    lacking: list[Lacking]
+    unwanted: list[Episode]     # oldest first
+    records: dict[str, Episode] = field(default_factory=dict)       # as last recorded, by key
+    tries: Counter[str] = field(default_factory=Counter)            # in this run, by key
+    counts: Counter[str] = field(default_factory=Counter)           # for the event "done"
+    at_once: Counter[str] = field(default_factory=Counter)          # downloads that failed without a try, by host
+    missing: int = 0            # downloads that will not come in this run
+    complete: bool = True       # nothing else went wrong
+    stopped: bool = False       # its folder refuses to be written: no more downloads
+
+    @property
+    def title(self) -> str:
+        return self.plan.subscription.title
+
+
+class Outcome(Enum):
+    DONE, FAILED, LATER = range(3)
+
+
+class Steps:
+    """Does one step at a time. ``disk_full`` and ``unreachable`` (connect failures by host) are of the whole run."""
+
+    def __init__(
+        self, settings: Settings, state: State, web: Web, tell: Tell, progress: Progress, clock: Callable[[], int], link: files.Link
+    ) -> None:
+        self.settings, self.state, self.web, self.tell = settings, state, web, tell
+        self.progress, self.clock, self.link = progress, clock, link
+        self.base: Path = settings.base_dir
+        self.sums = Sums()
+        self.unreachable: Counter[str] = Counter()
+        self.disk_full = False
+
+    def is_ours(self) -> bool:
+        return basedir.read_marker(self.base) == self.state.marker != ""
+
+    # --------------------------------------------------------------------------------------------------- downloads
+
+    def episode(self, work: Work, one: Lacking) -> Outcome:
+        """One download, with all that can come of it."""
+        host = _host(one.entry.url)
+        try:
+            if not work.tries[one.episode.key] and self.unreachable[host] >= UNREACHABLE:
+                work.at_once[host] += 1
+                self._failed(work, one, WebError(f"{host} could not be reached", Trouble.CONNECT), Level.DETAIL)
+                return Outcome.FAILED
+            work.tries[one.episode.key] += 1
+            self._fetch(work, one)
+            self.unreachable.pop(host, None)
+            return Outcome.DONE
+        except WebError as error:
+            if error.trouble is Trouble.CONNECT:
+                self.unreachable[error.host or host] += 1
+            if error.again and error.trouble is not Trouble.STALLED and work.tries[one.episode.key] < TRIES:
+                self.tell(events.postponed(work.plan, one.episode, error))
+                return Outcome.LATER
+            self._failed(work, one, error, Level.ERROR)
+        except DiskFullError as error:
+            self.disk_full = True
+            self._spoilt(work, one)
+            self.step_failed(work, f"{events.name_of(one.episode)}: {error}. No more downloads in this run; tried again in the next one")
+        except DiskError as error:
+            work.stopped = True
+            self._spoilt(work, one)
+            self.step_failed(work, f"{events.name_of(one.episode)}: {error}. No more downloads of this show in this run; tried again in the next one")
+        return Outcome.FAILED
+
+    def _fetch(self, work: Work, one: Lacking) -> None:
+        """The download itself, from the first byte to the record that the episode is held."""
+        began = time.monotonic()
+        episode = replace(self._current(work, one), fate=Fate.PENDING)
+        part = episode.part if files.is_part(episode.part) else files.part_path(work.plan.subscription, episode.key)
+        path = files.inside(self.base, part)
+        if episode.stage is Stage.READY and files.regular_size(path) == episode.size:
+            # All but its name was there already.
+            extension = media.media_extension(episode.path)
+        else:
+            self._room(work, one, path, None)
+            files.make_folder(self.base, part)
+            self._put(work, replace(episode, stage=Stage.PART, part=part))
+            self.tell(events.started(work.plan, one))
+            came = self._download(work, one, path)
+            # Tags are written here: Stage.TAGGING is recorded, then the part is changed.
+            episode = replace(self._current(work, one), size=files.flush(path))
+            extension = one.extension or _extension(came, one)
+        names = [stem + extension for stem in one.names]
+        name = files.give_name(self.base, path, names, lambda n: self._put(work, replace(episode, stage=Stage.READY, path=n, part=part)), self.link)
+        held = _without_part(replace(episode, fate=Fate.HELD, path=name, failures=0, error="", next_try=None))
+        self._put(work, held)
+        if name != names[0]:
+            self.tell(events.name_changed(work.plan, names[0], name))
+        size = held.size or 0
+        work.counts["downloaded"] += 1
+        self.sums.downloaded += 1
+        self.sums.downloaded_bytes += size
+        seconds = round(time.monotonic() - began, 3)
+        self.news(work, "downloaded", f"downloaded {events.file_of(work.plan, name)} ({text.size(size)})", held, seconds=seconds)
+
+    def _download(self, work: Work, one: Lacking, path: Path) -> download.Downloaded:
+        episode = self._current(work, one)
+        name = events.name_of(episode)
+
+        def begun(etag: str, total: int | None) -> None:
+            self._room(work, one, path, total if total is not None else one.entry.length)
+            self._put(work, replace(episode, part_etag=etag, part_total=total))
+
+        return download.download(
+            self.web, one.entry.url, download.Part(path, episode.part_etag, episode.part_total), self.settings, begun=begun,
+            progress=lambda have, total: self.progress(work.title, name, have, total), feed_type=one.entry.mime, extension=one.extension,
+        )
+
+    def _room(self, work: Work, one: Lacking, path: Path, total: int | None) -> None:
+        """Makes room for the rest of a download of ``total`` bytes by deleting unwanted episodes, the oldest first, just
+        enough. Raises DiskFullError, with nothing deleted, where all of them together would not do.
+
+        Without ``total`` nothing is deleted yet: the server may still refuse.
+        """
+        have = files.regular_size(path) or 0
+        needed = int(self.settings.min_free_mb * MB) + max(0, (total or 0) - have)
+        free = files.free(self.base, work.plan.subscription.folder)
+        if free + files.on_disk_size(self.base, work.unwanted) < needed:
+            raise DiskFullError(f"the disk has no room: {text.size(needed)} are needed (min_free_mb included), {text.size(free)} are free")
+        while total is not None and work.unwanted and files.free(self.base, work.plan.subscription.folder) < needed:
+            self.remove(work, work.unwanted.pop(0))
+
+    def _failed(self, work: Work, one: Lacking, error: WebError, level: Level) -> None:
+        """Records and tells that an episode did not come in this run."""
+        episode = self._current(work, one)
+        failures = episode.failures + 1
+        patience = 2 if error.status in (404, 410) or error.trouble in (Trouble.TEXT, Trouble.TOO_LARGE) else 3
+        then = next_try(self.clock(), failures, patience=patience, most=WEEK, retry_after=error.retry_after)
+        self._put(work, replace(episode, fate=Fate.PENDING, failures=failures, error=text.shown(str(error)), next_try=then))
+        self._without_its_part(work, one)
+        work.counts["failed"] += 1
+        self.sums.downloads_failed += 1
+        self.tell(events.download_failed(work.plan, self._current(work, one), level))
+
+    def _spoilt(self, work: Work, one: Lacking) -> None:
+        """Drops a part that the disk may not have taken whole, whatever its size says now."""
+        episode = self._current(work, one)
+        if episode.stage is Stage.PART:
+            with contextlib.suppress(DiskError):
+                files.remove(self.base, episode.part)
+            self._without_its_part(work, one)
+
+    def _without_its_part(self, work: Work, one: Lacking) -> None:
+        """Takes the part out of the record where it is no longer there."""
+        episode = self._current(work, one)
+        if episode.stage is Stage.PART and not os.path.lexists(self.base / episode.part):
+            self._put(work, _without_part(episode))
+
+    # --------------------------------------------------------------------------------------------------- deletions
+
+    def remove(self, work: Work, episode: Episode) -> None:
+        """Deletes one unwanted episode: only a file that the history says poca put there."""
+        if episode.fate is not Fate.HELD or episode.adopted or not episode.path:
+            return
+        try:
+            size = files.regular_size(files.inside(self.base, episode.path))
+            if size is None and not self.is_ours():
+                raise DiskError("base_dir bears no marker of poca any more: is its drive still mounted?")
+            self._put(work, replace(episode, stage=Stage.DELETING))
+            try:
+                files.remove(self.base, episode.path)
+            except DiskError:
+                self._put(work, episode)
+                raise
+            self._put(work, replace(episode, fate=Fate.REMOVED, stage=Stage.NONE))
+            files.tidy(self.base, work.plan.subscription, episode.path)
+        except DiskError as error:
+            self.step_failed(work, f"{events.name_of(episode)} could not be deleted: {error}; tried again in the next run")
+            return
+        work.counts["removed"] += 1
+        self.sums.removed += 1
+        self.sums.freed += size or 0
+        self.news(work, "removed", f"removed {events.file_of(work.plan, episode.path)}", episode)
+
+    # ------------------------------------------------------------------------------------------------ small helpers
+
+    def _current(self, work: Work, one: Lacking) -> Episode:
+        return work.records.get(one.episode.key, one.episode)
+
+    def _put(self, work: Work, episode: Episode) -> None:
+        self.state.put(work.title, episode)
+        work.records[episode.key] = episode
+
+    def step_failed(self, work: Work, sentence: str) -> None:
+        work.complete = False
+        self.tell(events.step_failed(work.title, sentence))
+
+    def news(self, work: Work, kind: str, sentence: str, episode: Episode, **data: object) -> None:
+        self.tell(events.said(
+            kind, Level.NEWS, work.title, sentence, episode=events.name_of(episode), file=text.shown(episode.path), bytes=episode.size,
+            url=text.shown_url(episode.url), **data,
+        ))
+
+
+    def drop(self, work: Work, episode: Episode) -> None:
+        """Forgets an episode that was to come and is no longer wanted."""
+        try:
+            if files.is_part(episode.part):
+                files.remove(self.base, episode.part)
+        except DiskError as error:
+            self.step_failed(work, str(error))
+        if episode.path:
+            self.state.put(work.title, _without_part(replace(episode, fate=Fate.REMOVED)))
+        else:
+            self.state.forget(work.title, episode.key)
+
+
+def _without_part(episode: Episode) -> Episode:
+    return replace(episode, stage=Stage.NONE, part="", part_etag="", part_total=None)
+
+
+def next_try(now: int, failures: int, *, patience: int, most: int, retry_after: int | None) -> int | None:
+    """The instant before which a failed feed or episode is not tried again; None: in the next run. ``patience`` is the
+    number of failures in a row with which the pauses begin, ``most`` the longest pause in seconds."""
+    pause = 0 if failures < patience else min(2 * HOUR * 2 ** min(failures - patience, 16), most)
+    pause = max(pause, min(retry_after or 0, DAY))
+    return now + pause if pause > 0 else None
+
+
+def _extension(came: download.Downloaded, one: Lacking) -> str:
+    """Of a file whose URL and enclosure have told none."""
+    told = media.extension_of_kind(came.kind) if came.kind else ""
+    video = any(mime.startswith("video/") for mime in (came.mime.lower(), one.entry.mime))
+    return told or media.extension_of_type(came.mime) or media.extension_of_type(one.entry.mime) or (".mp4" if video else ".mp3")
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
