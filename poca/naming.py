@@ -1,0 +1,439 @@
+"""Names of folders and files: from a template and an entry to paths that any disk takes, each one's own. Pure.
+
+Whatever a feed says, a path from here stays below its subscription's folder; each part of it is NFC, at most 255 bytes with
+the extension, never empty, ``.`` or ``..``, and starts with no dot, dash or invisible character. Control characters and
+those that turn the writing are dropped at every level of ``filenames``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache, partial
+from urllib.parse import unquote_to_bytes
+
+from poca import media
+from poca.model import Entry, Subscription
+
+LEVELS = ("permissive", "ntfs", "restrictive")      # of `filenames`, the strictest last
+FIELDS = ("title", "episode_title", "date", "uid", "org_name", "season", "episode", "author")
+LONGEST = 255                   # bytes of a name, extension included
+SHORT = 140                     # bytes of a name where that was too long (eCryptfs takes 143)
+_LAST_STAGE = 3
+_ROOM_FOR_EXTENSION = 10        # bytes, where only the answer will tell the extension
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An entry that needs a name, and the key of its episode."""
+
+    key: str                    # hex digits
+    entry: Entry
+
+
+# ------------------------------------------------------------------------------------------------------- one name
+
+_EVERYWHERE: dict[int, str | None] = {
+    **dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)]),
+    **dict.fromkeys([*range(9, 14), 0x85, 0x2028, 0x2029], " "),
+    **dict.fromkeys([0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2070)]),
+    **dict.fromkeys([0xAD, 0x200B, 0xFEFF, *range(0xFFF9, 0xFFFC), 0xFFFD, 0xFFFE, 0xFFFF]),
+    **dict.fromkeys(range(0xD800, 0xE000)),
+    ord("/"): "-",              # dropped it would make "Part 12" of "Part 1/2"
+}
+_ON_NTFS: dict[int, str | None] = {**_EVERYWHERE, **dict.fromkeys(map(ord, '"*:<>?')), ord("\\"): "-", ord("|"): "-"}
+_TREATED = re.compile(f"[{re.escape(''.join(map(chr, _ON_NTFS)))}]")      # asked first: translate() is slow beyond ASCII
+_COLON = re.compile(r"(?<=\w):(?=\w)")
+_DEVICES = frozenset(
+    ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$", *(port + digit for port in ("COM", "LPT") for digit in "0123456789¹²³")]
+)
+_LATIN = str.maketrans({
+    "ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d",
+    "Ð": "D", "þ": "th", "Þ": "Th", "ħ": "h", "Ħ": "H", "ı": "i", "ŋ": "ng", "Ŋ": "Ng", "ŧ": "t", "Ŧ": "T", "ɓ": "b", "ə": "e", "Ə": "E",
+    "‐": "-", "‑": "-", "–": "-", "—": "-", "−": "-", "⁄": "-",
+})
+_NOT_RESTRICTIVE = re.compile(r"[^A-Za-z0-9_\s-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9]")
+_NO_BEGINNING = frozenset({"Mn", "Me", "Cf", "Cc", "Zs"})
+
+
+def _clean(text: str, level: str) -> str:
+    """One part of a path, whatever its length; "" where nothing is left that could be a name."""
+    text = unicodedata.normalize("NFC", text)
+    refused = _EVERYWHERE if level == "permissive" else _ON_NTFS
+    if _TREATED.search(text):
+        text = _COLON.sub("-", text).translate(refused) if refused is _ON_NTFS else text.translate(refused)
+    if level == "restrictive":
+        text = _NOT_RESTRICTIVE.sub("", unicodedata.normalize("NFKD", text.translate(_LATIN)))
+    # Again, since what was dropped may have kept a letter from its accent.
+    text = unicodedata.normalize("NFC", " ".join(text.split()))
+    text = _trim(text, level)
+    return text.replace(" ", "_") if level == "restrictive" else text
+
+
+def _trim(text: str, level: str) -> str:
+    """Without what a name must not begin or end with, and no device of DOS."""
+    begin = 0
+    while begin < len(text) and (text[begin] in " .-" or (not text[begin].isalnum() and unicodedata.category(text[begin]) in _NO_BEGINNING)):
+        begin += 1
+    text = text[begin:].rstrip(" " if level == "permissive" else " .")
+    stem = text.partition(".")[0].rstrip(" ")
+    if level != "permissive" and len(stem) < 8 and stem.upper() in _DEVICES:
+        text = f"{stem}_{text[len(stem):]}"
+    return text
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _fit(text: str, room: int, level: str) -> str:
+    """Cut to ``room`` bytes, never within what a reader takes for one letter, as long as one letter fits at all."""
+    if _bytes(text) <= room:
+        return text
+    end = size = 0
+    for letter in _letters(text):
+        size += _bytes(letter)
+        if size > room:
+            break
+        end += len(letter)
+    return _trim(text[:end] or text.encode()[:room].decode(errors="ignore"), level)
+
+
+def _letters(text: str) -> Iterator[str]:
+    """Grapheme clusters, as far as names need them (UAX 29): combining marks, joined emoji, flags, Hangul by parts."""
+    begin, flags = 0, 0
+    for at in range(1, len(text)):
+        flags = flags + 1 if "\U0001f1e6" <= text[at - 1] <= "\U0001f1ff" else 0
+        if not _joins(text[at - 1], text[at], flags):
+            yield text[begin:at]
+            begin = at
+    yield text[begin:]
+
+
+def _joins(before: str, letter: str, flags: int) -> bool:
+    if letter.isascii():
+        return False
+    return (
+        before == "\u200d" or letter in "\u200c\u200d"
+        or "\U0001f3fb" <= letter <= "\U0001f3ff"           # tones of skin
+        or "\U000e0020" <= letter <= "\U000e007f"           # tags, in flags of regions
+        or "\u1160" <= letter <= "\u11ff"
+        or ("\U0001f1e6" <= letter <= "\U0001f1ff" and flags % 2 == 1)
+        or unicodedata.category(letter) in ("Mn", "Mc", "Me")
+    )
+
+
+def folder(title: str, level: str) -> str:
+    """The name of a subscription's folder. A title of which nothing is left gives ``podcast-`` and six hex digits."""
+    name = _fit(_clean(title, level), LONGEST, level)
+    if not name:
+        import hashlib
+
+        name = "podcast-" + hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return name
+
+
+def fold(path: str) -> str:
+    """A path as some disks compare it: without regard to letter case and to how accents are composed."""
+    if path.isascii():
+        return path.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def folders_alike(a: str, b: str) -> bool:
+    """Whether two names would be one folder on some disk."""
+    return fold(a) == fold(b)
+
+
+_SCRIPT = re.compile(r"\.(?:php\d?|aspx?|ashx|jsp|cgi|pl|html?)$", re.IGNORECASE)
+
+
+def original_name(url: str) -> str:
+    """The last part of a URL's path, percent-decoded (UTF-8, else Latin-1); "" where the path has none."""
+    path = url.strip().partition("#")[0].partition("?")[0]
+    last = path.partition("://")[2].partition("/")[2].rstrip("/").rpartition("/")[2]
+    raw = unquote_to_bytes(last.encode("utf-8", "replace"))
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _original_stem(name: str) -> str:
+    name = name.strip()
+    extension = media.media_extension(name)
+    return name[:-len(extension)] if extension else _SCRIPT.sub("", name)
+
+
+def moment(instant: int | None, zone: tzinfo | None) -> datetime | None:
+    """An instant as the clocks of ``zone`` (None: the machine's own) show it; None where no calendar goes as far."""
+    if instant is None:
+        return None
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=instant)).astimezone(zone)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+# ------------------------------------------------------------------------------------------------------- templates
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    format: str
+
+
+_Part = tuple[str | _Field, ...]        # of a path
+_TOKEN = re.compile(r"(?P<double>\{\{|\}\})|\{(?P<field>[^{}]*)\}|(?P<brace>[{}])|(?P<text>[^{}]+)")
+_NUMBER_FORMAT = re.compile(r"0?[0-9]?d?")
+_DIRECTIVE = re.compile(r"%(-?)(.?)", re.DOTALL)
+_DIRECTIVES = "aAbBcdFGHIjmMpSTuUVwWxXyYzZ"
+_PADDED = "dHIjmMSUVWy"
+
+
+def template_fault(template: str) -> str:
+    """What is wrong with a value of ``rename``, a sentence; "" where nothing is."""
+    for token in _TOKEN.finditer(template):
+        if token["brace"]:
+            return f"a single {token['brace']} in {template!r}; a field is {{name}}, and a brace itself is written twice"
+        if token["field"] is not None and (fault := _field_fault(token["field"])):
+            return fault
+    literal = re.sub(r"\{[^{}]*\}", "x", template.replace("{{", "x").replace("}}", "x"))
+    parts = literal.split("/")
+    if any(part.strip() in (".", "..") for part in parts):
+        return f"{template!r} has . or .. as a folder; episodes stay in the folder of their subscription"
+    if literal.startswith("/"):
+        return f"{template!r} begins with /; names are relative to the folder of the subscription"
+    if literal.endswith("/"):
+        return f"{template!r} ends with /, so it names a folder and no file"
+    return ""
+
+
+def _field_fault(text: str) -> str:
+    name, colon, form = text.partition(":")
+    known = ", ".join(f"{{{field}}}" for field in FIELDS)
+    if name not in FIELDS:
+        plain = re.match(r"\w*", name.strip())
+        if plain and plain[0] in FIELDS:
+            return f"{{{text}}} is no field; write {{{plain[0]}}}"
+        from difflib import get_close_matches
+
+        near = get_close_matches(name.strip().lower(), FIELDS, n=1)
+        hint = f"did you mean {{{near[0]}}}? " if near else ""
+        return f"unknown field {{{text}}}; {hint}The fields are {known}" if hint else f"unknown field {{{text}}}; the fields are {known}"
+    if not colon:
+        return ""
+    if name == "date":
+        bad = next((found[0] for found in _DIRECTIVE.finditer(form) if not _directive_known(found)), "")
+        if bad or "%" not in form:
+            return f"{bad or form!r} in {{{text}}} is no date format; use %Y, %m, %d, %H, %M and the like"
+        if any(part.strip() in ("", ".", "..") for part in form.split("/")):
+            return f"{{{text}}} has an empty, . or .. folder in its format"
+        return ""
+    if name in ("season", "episode"):
+        return "" if _NUMBER_FORMAT.fullmatch(form) else f"{form!r} in {{{text}}} is no format for a number; use {{{name}:03}} for three digits"
+    return f"{{{name}}} takes no format; only {{date}}, {{season}} and {{episode}} do"
+
+
+def _directive_known(found: re.Match[str]) -> bool:
+    flag, letter = found.groups()
+    return bool(letter) and (letter in _PADDED if flag else letter in _DIRECTIVES + "%")
+
+
+@lru_cache(maxsize=256)
+def _parsed(template: str) -> tuple[_Part, ...]:
+    """The parts of the path that a faultless template makes, folders first. A / in the format of a date parts, too."""
+    parts: list[list[str | _Field]] = [[]]
+    for token in _TOKEN.finditer(template):
+        if token["field"] is not None:
+            name, _, form = token["field"].partition(":")
+            pieces: Iterable[str | _Field] = [_Field(name, piece) for piece in form.split("/")]
+        else:
+            pieces = (token["double"] or token["brace"] or token["text"])[: 1 if token["double"] else None].split("/")
+        for index, piece in enumerate(pieces):
+            if index:
+                parts.append([])
+            if isinstance(piece, str) and parts[-1] and isinstance(parts[-1][-1], str):
+                piece = parts[-1].pop() + piece                                         # type: ignore[operator]
+            if piece:
+                parts[-1].append(piece)
+    return tuple(map(tuple, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What the fields of a template draw from."""
+
+    named: Named
+    subscription: Subscription
+    when: datetime | None
+    original: str               # the name in the URL
+
+
+def _value(field: _Field, source: _Source) -> str:
+    entry = source.named.entry
+    match field.name:
+        case "title":
+            return source.subscription.title
+        case "episode_title":
+            return entry.title
+        case "date":
+            return _dated(source.when, field.format or "%F")
+        case "uid":
+            return entry.guid or source.named.key
+        case "org_name":
+            return _original_stem(source.original)
+        case "author":
+            return entry.author
+        case _:
+            number = entry.season if field.name == "season" else entry.episode
+            return "" if number is None else format(number, field.format)
+
+
+def _dated(when: datetime | None, form: str) -> str:
+    """strftime one directive after another: the C library knows no years of three digits, and not every letter."""
+    if when is None:
+        return ""
+    return _day(when) if form == "%F" else _DIRECTIVE.sub(partial(_directive, when), form)
+
+
+def _day(when: datetime) -> str:
+    return f"{when.year:04}-{when.month:02}-{when.day:02}"
+
+
+def _directive(when: datetime, found: re.Match[str]) -> str:
+    flag, letter = found.groups()
+    match letter:
+        case "Y":
+            return f"{when.year:04}"
+        case "F":
+            return _day(when)
+        case "T":
+            return f"{when.hour:02}:{when.minute:02}:{when.second:02}"
+        case _:
+            text = when.strftime("%" + letter)
+            return (text.lstrip("0") or "0") if flag else text
+
+
+def _rendered(part: _Part, source: _Source, level: str) -> str:
+    """One part of the path. A field without a value takes the literal text before it along, at the start that after
+    it, and the second of a pair of brackets around it."""
+    pieces = [piece if isinstance(piece, str) else _value(piece, source) for piece in part]
+    for index, (piece, made) in enumerate(zip(part, pieces, strict=True)):
+        if isinstance(piece, str) or _PLAIN.search(made) or _clean(made, level):
+            continue
+        pieces[index] = ""
+        neighbour = index - 1 if index else 1
+        if neighbour < len(part) and isinstance(part[neighbour], str):
+            brackets = pieces[neighbour][-1:] + (pieces[index + 1][:1] if index + 1 < len(part) and isinstance(part[index + 1], str) else "")
+            pieces[neighbour] = ""
+            if index and brackets in ("()", "[]", "{}"):
+                pieces[index + 1] = pieces[index + 1][1:]
+    text = "".join(pieces)
+    if source.subscription.space != " ":
+        text = source.subscription.space.join(text.split())
+    return _clean(text, level)
+
+
+# -------------------------------------------------------------------------------------------------- names together
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """An entry's name before it is held against the others: at stage 0 as the template makes it, at 1 with its date,
+    at 2 with six digits of its key, at 3 with all of them."""
+
+    named: Named
+    subscription: Subscription
+    level: str
+    folders: tuple[str, ...]
+    leaf: str
+    day: str                    # "" without a date
+    extension: str
+
+    def path(self, stage: int, longest: int = LONGEST) -> str:
+        room = longest - (len(self.extension) or _ROOM_FOR_EXTENSION)
+        key = self.named.key
+        suffix = ("", "", f"-{key[:6]}", f"-{key}")[stage]
+        leaf = _fit(self.leaf, room - len(suffix), self.level)
+        if stage and self.day and self.day not in leaf:
+            suffix = f"-{self.day}{suffix}"
+            leaf = _fit(self.leaf, room - len(suffix), self.level)
+        return "/".join((self.folders[0], *(_fit(name, longest, self.level) for name in self.folders[1:]), leaf + suffix))
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name that an entry is to have. Only what is downloaded needs its ladder, so that is made when asked for."""
+
+    draft: _Draft
+    stage: int
+
+    @property
+    def extension(self) -> str:
+        """With its dot; "" where only the answer will tell."""
+        return self.draft.extension
+
+    @property
+    def ladder(self) -> tuple[str, ...]:
+        """Paths relative to base_dir, without extension: the planned one first, then what to try where that is taken,
+        too long or refused, down to date and key."""
+        draft = self.draft
+        rungs = [draft.path(stage) for stage in range(self.stage, max(self.stage, 2) + 1)]
+        rungs.append(draft.path(self.stage, SHORT))
+        for level in LEVELS[LEVELS.index(draft.level) + 1:]:
+            stricter = _drafted(draft.named, draft.subscription, level)
+            rungs += [stricter.path(self.stage), stricter.path(self.stage, SHORT)]
+        return tuple(dict.fromkeys([*rungs, f"{draft.folders[0]}/{_last_resort(draft.day, draft.named.key)}"]))
+
+
+def _last_resort(day: str, key: str) -> str:
+    return f"{day}-{key[:9]}" if day else key[:9]
+
+
+def _drafted(named: Named, subscription: Subscription, level: str) -> _Draft:
+    entry = named.entry
+    source = _Source(named, subscription, moment(entry.published, subscription.timezone), original_name(entry.url))
+    *folders, leaf = [_rendered(part, source, level) for part in _parsed(subscription.rename or "{org_name}")]
+    day = _day(source.when) if source.when else ""
+    if not leaf:
+        leaf = _rendered((_Field("org_name", ""),), source, level) or _last_resort(day, named.key)
+    home = subscription.folder or folder(subscription.title, subscription.filenames)
+    extension = media.media_extension(source.original) or media.extension_of_type(entry.mime)
+    return _Draft(named, subscription, level, (home, *filter(None, folders)), leaf, day, extension)
+
+
+def plan_names(subscription: Subscription, named: Sequence[Named], taken: Collection[str]) -> dict[str, Name]:
+    """A name for each entry, by key; ``rename`` must be without fault.
+
+    ``taken``: recorded paths, with their extensions. Where names would be alike, to each other or to one that is taken,
+    all entries concerned bear their dates, and where that is not enough digits of their keys. The result does not
+    depend on the order of the entries.
+    """
+    names = {one.key: Name(_drafted(one, subscription, subscription.filenames), 0) for one in named}
+    stems = {key: fold(name.draft.path(0)) for key, name in names.items()}
+    taken_paths = {fold(path) for path in taken}
+    taken_stems = {path.removesuffix(media.media_extension(path)) for path in taken_paths}
+    while True:
+        alike: defaultdict[str, list[str]] = defaultdict(list)
+        for key, stem in stems.items():
+            alike[stem].append(names[key].extension)
+        rising = [key for key, stem in stems.items() if names[key].stage < _LAST_STAGE and _clashes(
+            names[key].extension, stem, alike[stem], taken_paths, taken_stems)]
+        if not rising:
+            return names
+        for key in rising:
+            names[key] = Name(names[key].draft, names[key].stage + 1)
+            stems[key] = fold(names[key].draft.path(names[key].stage))
+
+
+def _clashes(extension: str, stem: str, alike: Sequence[str], taken_paths: Collection[str], taken_stems: Collection[str]) -> bool:
+    """Whether a name is alike to another or to what is taken. ``alike``: the extensions of all that have this stem, its
+    own among them; one that is not known yet may become any."""
+    if not extension:
+        return len(alike) > 1 or stem in taken_stems
+    return stem + extension in taken_paths or "" in alike or alike.count(extension) > 1
