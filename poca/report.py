@@ -228,6 +228,8 @@ class Reporter:
         if self._progress:
             self._progress.clear()
         stream.line(line)
+        if self._progress:
+            self._progress.resume()
 
     def _tell_error(self, event: Event) -> None:
         self._errors.append(_prefixed(event))
@@ -334,6 +336,12 @@ class _Progress:
         """No download is under way."""
         self._download = None
         self.clear()
+        self.resume()
+
+    def resume(self) -> None:
+        """Draws the feeds again where a line was printed while they are waited for; a download draws itself."""
+        if self._feeds and self._download is None:
+            self._draw(self._feeds, self._clock())
 
     def clear(self) -> None:
         if self._live is not None:
