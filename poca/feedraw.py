@@ -1,0 +1,188 @@
+"""A feed as its author wrote it, and what poca makes of it.
+
+Two readers fill a :class:`RawFeed`: the quick one of :mod:`poca.feedfast` and feedparser (:mod:`poca.feed`). All that is
+decided about the values is decided here, once, so that nobody can tell by which of them a feed was read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from poca.feeddates import instant
+from poca.media import enclosure_rank
+from poca.model import Entry, FeedDoc, PassedOver
+from poca.text import plain
+
+
+class RawLink(NamedTuple):
+    """An enclosure, a link with rel="enclosure" or a media:content, attributes as written."""
+
+    url: str
+    mime: str
+    length: str
+    medium: str = ""            # of media:content only: audio | video | image | document | executable
+
+
+@dataclass(slots=True)
+class RawEntry:
+    """``texts``: guid, title, itunes_title, published, updated, created, duration, season, episode, episode_type, author, author_name,
+    itunes_author. The links are in the order of the feed."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    enclosures: list[RawLink] = field(default_factory=list)
+    media: list[RawLink] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RawFeed:
+    """``texts``: title, author, author_name, itunes_author, itunes_image, image, logo, new_feed_url."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    entries: list[RawEntry] = field(default_factory=list)
+
+
+def document(raw: RawFeed, url: str, repairs: tuple[str, ...] = (), cut: str = "") -> FeedDoc:
+    """The feed with its values read; ``url`` is where relative addresses start from."""
+    told = raw.texts
+    author = _author(told)
+    read = [_entry(entry, url, author) for entry in raw.entries]
+    image = next((told[key] for key in ("itunes_image", "image", "logo") if told.get(key, "").strip()), "")
+    return FeedDoc(
+        title=_plain(told.get("title", "")),
+        author=author,
+        image=_address(image, url) or "",
+        new_feed_url=_address(told.get("new_feed_url", ""), url) or "",
+        entries=tuple([entry for entry in read if isinstance(entry, Entry)]),
+        passed_over=tuple([entry for entry in read if isinstance(entry, PassedOver)]),
+        repairs=repairs,
+        cut=cut,
+    )
+
+
+def _entry(raw: RawEntry, base: str, feed_author: str) -> Entry | PassedOver:
+    told = raw.texts.get
+    title = _plain(told("title") or told("itunes_title", ""))
+    links = raw.enclosures + raw.media if raw.media else raw.enclosures
+    best, url, mime, reason = 3, "", "", "it has no enclosure"
+    length = ""
+    for link in links:
+        address = _address(link.url, base)
+        if not address:
+            reason = "its enclosure has no address that can be fetched"
+            continue
+        kind = _bare_type(link.mime)
+        rank = _rank(kind, address, link.medium)
+        if rank is None:
+            reason = "its enclosure is neither audio nor video" + (f" ({_plain(kind)})" if kind else "")
+        elif rank < best:
+            best, url, mime, length = rank, address, kind, link.length
+            if rank == 0:
+                break
+    if not url:
+        return PassedOver(title, reason)
+    return Entry(
+        guid=told("guid", ""),
+        url=url,
+        title=title,
+        published=_published(raw.texts),
+        length=_digits(length, _LENGTH) or None,
+        mime=mime,
+        duration=_duration(told("duration", "")),
+        season=_digits(told("season", ""), _NUMBER),
+        episode=_digits(told("episode", ""), _NUMBER),
+        episode_type=_episode_type(told("episode_type", "")),
+        author=_author(raw.texts) or feed_author,
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- addresses
+
+_PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[!-~]*)?")
+_BREAKS = str.maketrans("", "", "\t\r\n")
+
+
+def _address(written: str, base: str) -> str | None:
+    """An absolute http or https URL, None where there is none in what was written."""
+    if _PLAIN_ADDRESS.fullmatch(written):
+        return written
+    url = written.translate(_BREAKS).strip()
+    if not url:
+        return None
+    try:
+        if not url[:8].lower().startswith(("http://", "https://")):
+            url = urljoin(base, url)
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return None
+    return url if usable else None
+
+
+def _bare_type(mime: str) -> str:
+    return mime.partition(";")[0].strip().lower()
+
+
+def _rank(mime: str, url: str, medium: str) -> int | None:
+    """enclosure_rank, helped by what Media RSS tells of a media:content in its ``medium``."""
+    medium = medium.strip().lower()
+    if medium in ("image", "document", "executable"):
+        return None
+    rank = enclosure_rank(mime, url)
+    if rank == 2 and medium in ("audio", "video"):
+        return 0 if medium == "audio" else 1
+    return rank
+
+
+# ------------------------------------------------------------------------------------------------------ single values
+
+_NUMBER = re.compile(r"[0-9]{1,6}")
+_LENGTH = re.compile(r"([0-9]{1,15})(?:\.[0-9]*)?")
+_SECONDS = re.compile(r"([0-9]{1,7})(?:\.[0-9]*)?")
+_CLOCK = re.compile(r"(?:([0-9]{1,4}):)?([0-9]{1,5}):([0-9]{1,2})(?:\.[0-9]*)?")
+_RSS_AUTHOR = re.compile(r"[^\s@]+@[^\s@]+\s*\(([^()]+)\)")        # RSS 2.0, <author>: mail address, then the name
+
+
+def _plain(text: str) -> str:
+    """text.plain, the many titles that are plain as they stand let through."""
+    if text.isascii() and text.isprintable() and "&" not in text and "<" not in text and "]]>" not in text:
+        return " ".join(text.split())
+    return plain(text)
+
+
+def _published(told: Mapping[str, str]) -> int | None:
+    """The first of the dates that can be read; Atom's updated stands in where nothing else does (RFC 4287, 4.2.9 and 4.2.15)."""
+    for key in ("published", "updated", "created"):
+        if key in told and (moment := instant(told[key])) is not None:
+            return moment
+    return None
+
+
+def _author(told: Mapping[str, str]) -> str:
+    author = _plain(told.get("itunes_author", "")) or _plain(told.get("author_name") or told.get("author", ""))
+    named = _RSS_AUTHOR.fullmatch(author)
+    return named[1].strip() if named else author
+
+
+def _digits(text: str, pattern: re.Pattern[str]) -> int | None:
+    found = pattern.fullmatch(text.strip())
+    return int(found[found.re.groups]) if found else None
+
+
+def _duration(text: str) -> int | None:
+    """itunes:duration as seconds, minutes:seconds or hours:minutes:seconds. Nobody publishes nothing: 0 is not told."""
+    text = text.strip()
+    if found := _SECONDS.fullmatch(text):
+        return int(found[1]) or None
+    if found := _CLOCK.fullmatch(text):
+        hours, minutes, seconds = found.groups()
+        return (int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)) or None
+    return None
+
+
+def _episode_type(text: str) -> str:
+    kind = text.strip().lower()
+    return kind if kind in ("bonus", "trailer") else "full"
