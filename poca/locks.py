@@ -8,12 +8,12 @@ is protected: opening a lock may change the file it is on.
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from poca.errors import EditError, StateError
+from poca.naming import fold
 
 PATIENCE = 5.0      # seconds: the log and the config are held for milliseconds only
 
@@ -21,9 +21,11 @@ PATIENCE = 5.0      # seconds: the log and the config are held for milliseconds 
 def subscription_lock(state_dir: Path, title: str, wait: float = 0) -> AbstractContextManager[bool]:
     """The right to carry out what concerns the subscription. Yields whether it was had within ``wait`` seconds. Titles
     whose folders would be one share a lock. Raises StateError where locks cannot be used at all."""
-    fold = unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).casefold())
-    name = hashlib.sha256(fold.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return _held(state_dir / "locks" / f"{name}.lock", wait, StateError)
+    folder = state_dir / "locks"
+    with suppress(OSError):     # told by the attempt to lock
+        folder.mkdir(mode=0o700)
+    name = hashlib.sha256(fold(title).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return _held(folder / f"{name}.lock", wait, StateError)
 
 
 def log_lock(path: Path, wait: float = PATIENCE) -> AbstractContextManager[bool]:
@@ -42,10 +44,10 @@ def config_lock(path: Path, wait: float = PATIENCE) -> AbstractContextManager[bo
 def _held(path: Path, wait: float, failure: type[StateError] | type[EditError]) -> Iterator[bool]:
     from filelock import FileLock, Timeout
 
+    if not path.parent.is_dir():    # filelock would make it, and that may be below a drive that is not mounted
+        raise failure(f"The lock {path} cannot be used: its folder is not there.")
     lock = FileLock(path, timeout=wait, mode=0o600, thread_local=False, poll_interval=0.01, fallback_to_soft=False)
     try:
-        if path.parent.name == "locks":
-            path.parent.mkdir(mode=0o700, exist_ok=True)
         lock.acquire()
     except Timeout:
         yield False

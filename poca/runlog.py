@@ -13,7 +13,7 @@ from poca.errors import StateError
 from poca.locks import PATIENCE, log_lock
 
 # All that a terminal or a pager takes for the end of a line or for an order to itself.
-_ONE_LINE = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)}
+_ONE_LINE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
 
 
 def line(instant: int, pid: int, title: str, text: str) -> str:
@@ -39,10 +39,11 @@ class RunLog:
         lines = "".join(f"{line(instant, self.pid, title, text)}\n" for instant, title, text in entries)
         if self.path is None or not lines:
             return ""
-        failure = self._append(self.path, lines.encode("utf-8", "backslashreplace"))
+        data = lines.encode("utf-8", "backslashreplace")
+        failure = self._append(self.path, data)
         if failure:
             with suppress(OSError, ValueError, AttributeError):     # stderr may be closed, or not there
-                sys.stderr.write(lines)
+                sys.stderr.write(data.decode())
                 sys.stderr.flush()
         return failure
 
