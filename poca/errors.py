@@ -83,14 +83,17 @@ class WebError(PocaError):
 
     ``status``: the HTTP status, 0 where there was none. ``retry_after``: seconds to wait as the server asked for
     (RFC 9110, 10.2.3), None where it did not. ``again``: whether another try within the run may help. ``host``: the
-    host that was asked last.
+    host that was asked last. ``no_network``: it failed as it would without any network (no name is found, no host can
+    be reached), unlike a refused connection.
     """
 
     def __init__(
-        self, message: str, trouble: Trouble, *, status: int = 0, retry_after: int | None = None, again: bool = False, host: str = ""
+        self, message: str, trouble: Trouble, *, status: int = 0, retry_after: int | None = None, again: bool = False, host: str = "",
+        no_network: bool = False,
     ) -> None:
         super().__init__(message)
         self.trouble, self.status, self.retry_after, self.again, self.host = trouble, status, retry_after, again, host
+        self.no_network = no_network
 
 
 class FeedError(PocaError):

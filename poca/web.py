@@ -1,0 +1,399 @@
+"""Manners on the network: who may ask which host when, redirects, logins, proxies.
+
+One GET at a time by :meth:`Web.open`, from any thread. What a connection is, :mod:`poca.wire` knows, which is imported
+with the first request, as a run without subscriptions needs none of it.
+
+A host is its name in lower case, whatever the port: ``per_host`` and ``host_delay`` are about the machine behind it. A
+login is for one origin (name, scheme and port; RFC 9110, 4.3.1), except that it follows from http to https.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urljoin, urlsplit
+
+from poca import text
+from poca.errors import Trouble, WebError
+from poca.model import Settings
+
+if TYPE_CHECKING:
+    from netrc import netrc
+
+    from poca.wire import Limits, Response, Wire
+
+REDIRECTS = 20
+DAY = 86_400        # seconds: no Retry-After counts for more
+WHOLE = 5           # an answer must come whole within so many times `timeout`
+_PORTS = {"http": 80, "https": 443}
+
+Aside = Callable[[], AbstractContextManager[object]]
+
+
+# ----------------------------------------------------------------------------------------------------------- addresses
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a URL leads. ``target``: path and query, quoted. ``user``: the user info as written, "" for none."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+    user: str = ""
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Without user info."""
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+
+def place(url: str) -> Place:
+    """Takes a URL apart, quoting what must not stand in a request as it is: %XX stays. Raises WebError."""
+    def fault(why: str) -> WebError:
+        return WebError(f"{text.shown_url(url)} cannot be asked: {why}", Trouble.URL)
+
+    url = url.strip()
+    if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", url):
+        raise fault("there is a control character in it")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise fault("it is no valid address") from None
+    if parts.scheme not in _PORTS:
+        raise fault("only http and https are fetched")
+    host = _host(parts.hostname or "")
+    if not host or port == 0:
+        raise fault("the name of the host or its port is not valid")
+    try:
+        target = _quoted(parts.path or "/") + ("?" + _quoted(parts.query) if parts.query else "")
+    except UnicodeEncodeError:
+        raise fault("there are characters in it that no encoding has") from None
+    return Place(parts.scheme, host, port or _PORTS[parts.scheme], target, parts.netloc.rpartition("@")[0])
+
+
+def _quoted(part: str) -> str:
+    return quote(re.sub(r"%(?![0-9A-Fa-f]{2})", "%25", part), safe="!#$%&'()*+,/:;=?@[]~")
+
+
+def _host(name: str) -> str:
+    """A host name in ASCII (IDNA) and lower case, or an IP address; "" when it is neither."""
+    if ":" in name:
+        try:
+            return str(ipaddress.IPv6Address(name))
+        except ValueError:
+            return ""
+    try:
+        name = (name if name.isascii() else name.encode("idna").decode("ascii")).removesuffix(".").lower()
+    except UnicodeError:
+        return ""
+    return name if len(name) <= 253 and re.fullmatch(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", name) else ""
+
+
+def _onward(here: Place, location: str) -> Place:
+    """Where a redirect leads (RFC 9110, 10.2.2). Raises WebError."""
+    try:
+        location = location.encode("latin-1").decode()      # headers are read byte by byte; these were UTF-8
+    except UnicodeEncodeError:
+        pass
+    except UnicodeDecodeError:
+        location = quote(location.encode("latin-1"), safe="!#$%&'()*+,/:;=?@[]~ ")
+    try:
+        return place(urljoin(here.url, location.strip()))
+    except (WebError, ValueError):
+        shown = text.shown_url(location)
+        raise WebError(f"the server redirects to {shown}, which is no http or https address that can be asked", Trouble.REDIRECT) from None
+
+
+# ---------------------------------------------------------------------------------------------------- logins, proxies
+
+def _shares_login(owner: Place, there: Place) -> bool:
+    """Whether a login for ``owner`` may be sent there."""
+    upgrade = (owner.scheme, owner.port, there.scheme, there.port) == ("http", 80, "https", 443)
+    return owner.host == there.host and (upgrade or (owner.scheme, owner.port) == (there.scheme, there.port))
+
+
+class Proxies:
+    """http_proxy, https_proxy, all_proxy and no_proxy, in lower case or, where that is not set, in upper case."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        def value(name: str) -> str:
+            return (env.get(name) or env.get(name.upper()) or "").strip()
+
+        self._by_scheme = {scheme: value(f"{scheme}_proxy") or value("all_proxy") for scheme in _PORTS}
+        self._direct = [name.lower() for name in re.split(r"[\s,]+", value("no_proxy")) if name]
+
+    def find(self, there: Place) -> str:
+        """The proxy's URL, "" for none. Raises WebError for a kind of proxy that cannot be used."""
+        proxy = self._by_scheme[there.scheme]
+        if not proxy or self._is_direct(there):
+            return ""
+        proxy = proxy if "://" in proxy else f"http://{proxy}"
+        try:
+            parts = urlsplit(proxy)
+            usable = parts.scheme == "http" and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise WebError(f"the proxy {text.shown_url(proxy)} cannot be used: only proxies asked by http:// can", Trouble.CONNECT)
+        return proxy
+
+    def _is_direct(self, there: Place) -> bool:
+        for name in self._direct:
+            bare = name.lstrip("*.")
+            if name == "*" or there.host == bare or there.host.endswith("." + bare) or f"{there.host}:{there.port}" == name:
+                return True
+            if "/" in name and re.fullmatch(r"[\d.]+|.*:.*", there.host):
+                try:
+                    if ipaddress.ip_address(there.host) in ipaddress.ip_network(name, strict=False):
+                        return True
+                except ValueError:
+                    continue
+        return False
+
+
+def _read_netrc(env: Mapping[str, str]) -> netrc | None:
+    """The file that NETRC names, else ~/.netrc or ~/_netrc; None where there is none, or it cannot be read."""
+    from netrc import NetrcParseError, netrc
+    for name in [env["NETRC"]] if env.get("NETRC") else ["~/.netrc", "~/_netrc"]:
+        try:
+            path = Path(name).expanduser()
+            if path.is_file():
+                return netrc(str(path))
+        except (NetrcParseError, OSError, RuntimeError, UnicodeDecodeError):
+            return None
+    return None
+
+
+# ---------------------------------------------------------------------------------------------------------------- gate
+
+class _Turn:
+    """A request that waits for its host, or is under way."""
+
+    __slots__ = ("granted", "started")
+
+    def __init__(self) -> None:
+        self.granted, self.started = threading.Event(), False
+
+
+class _Queue:
+    """The requests of one host: how many are under way, which waits for its start, who waits for a place."""
+
+    __slots__ = ("next_start", "running", "starting", "waiting")
+
+    def __init__(self) -> None:
+        self.running, self.starting, self.next_start = 0, False, 0.0
+        self.waiting: deque[_Turn] = deque()
+
+
+class Gate:
+    """At most ``per_host`` requests at once to one host, ``delay`` seconds between two starts, first come first served.
+
+    Who holds a place at a host gives it back before asking for another, at whatever host: so nobody waits for ever.
+    """
+
+    def __init__(self, per_host: int, delay: float) -> None:
+        self._per_host, self._delay = per_host, delay
+        self._queues: dict[str, _Queue] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def place(self, host: str, aside: Aside, waited: Callable[[float], None]) -> Iterator[None]:
+        """Holds one of the host's places. While the caller waits for it, it is in ``aside()``; then ``waited`` is told
+        the seconds that it took."""
+        turn = _Turn()
+        with self._lock:
+            queue = self._queues.setdefault(host, _Queue())
+            queue.waiting.append(turn)
+            self._advance(queue)
+        try:
+            begin = time.monotonic()
+            if not turn.granted.is_set() or queue.next_start > begin:
+                with aside():
+                    turn.granted.wait()
+                    time.sleep(max(0.0, queue.next_start - time.monotonic()))
+                waited(time.monotonic() - begin)
+            if self._delay:
+                with self._lock:
+                    self._start(queue, turn)
+            yield
+        finally:
+            with self._lock:
+                if turn.granted.is_set():
+                    queue.running -= 1
+                    if self._delay and not turn.started:    # interrupted
+                        queue.starting = False
+                else:
+                    queue.waiting.remove(turn)
+                self._advance(queue)
+
+    def _start(self, queue: _Queue, turn: _Turn) -> None:
+        turn.started, queue.starting = True, False
+        queue.next_start = time.monotonic() + self._delay
+        self._advance(queue)
+
+    def _advance(self, queue: _Queue) -> None:
+        """Lets the next ones in. With a delay only one, until it has really started: coming back from ``aside`` may take long."""
+        while queue.waiting and queue.running < self._per_host and not queue.starting:
+            queue.running += 1
+            queue.starting = bool(self._delay)
+            queue.waiting.popleft().granted.set()
+
+
+# ------------------------------------------------------------------------------------------------------------- answers
+
+class Answer:
+    """The answer to a GET, its body still to be read.
+
+    ``url``: where it came from, without user info. ``permanent``: the URL reached while all redirects so far were for
+    good (301, 308), with the login where that holds there; "" if the first was not. ``total``: bytes of the body as
+    told, None where they are not. ``notes``: what the user may want to know of the way there.
+    """
+
+    def __init__(self, response: Response, url: str, permanent: str, notes: tuple[str, ...]) -> None:
+        self._response = response
+        self.status: int = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self.total: int | None = response.total
+        self.url, self.permanent, self.notes = url, permanent, notes
+
+    def read(self, most: int) -> bytes:
+        """What has arrived of the body, at most so many bytes, as they are; b"" at the end. Raises WebError, also when
+        the end comes before ``total``."""
+        return self._response.read(most)
+
+    def failure(self) -> WebError:
+        """The error that this answer is, where its status is no success."""
+        try:
+            words = f"{self.status} ({HTTPStatus(self.status).phrase})"
+        except ValueError:
+            words = str(self.status)
+        return WebError(
+            f"the server answers {words}", Trouble.STATUS, status=self.status, host=urlsplit(self.url).hostname or "",
+            retry_after=retry_after(self.headers.get("Retry-After", ""), time.time()), again=self.status == 429 or self.status >= 500,
+        )
+
+
+def retry_after(value: str, now: float) -> int | None:
+    """Seconds to wait (RFC 9110, 10.2.3), at most a day; None for junk. ``now`` is for the form with a date."""
+    value = value.strip()
+    if re.fullmatch(r"[0-9]{1,99}", value):
+        return min(int(value), DAY)
+    try:
+        seconds = parsedate_to_datetime(value).timestamp() - now
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return round(min(max(seconds, 0), DAY))
+
+
+# ----------------------------------------------------------------------------------------------------------------- web
+
+class Web:
+    """The network as one run uses it. Made once, for all threads."""
+
+    def __init__(self, settings: Settings, env: Mapping[str, str] = os.environ) -> None:
+        self._settings, self._env = settings, env
+        self._gate = Gate(settings.per_host, settings.host_delay)
+        self._proxies = Proxies(env)
+        # What cannot stand in a header is no reason to ask nobody.
+        self._useragent = re.sub(r"[^\x20-\x7e\xa0-\xff]+", " ", settings.useragent).strip()
+
+    @cached_property
+    def _wire(self) -> Wire:
+        from poca.wire import Wire
+        return Wire(self._settings.parallel + 16, self._env)
+
+    @cached_property
+    def _netrc(self) -> netrc | None:
+        return _read_netrc(self._env)
+
+    def close(self) -> None:
+        """Closes the connections that are kept."""
+        self._wire.close()
+
+    @contextmanager
+    def open(
+        self, url: str, headers: Mapping[str, str] | None = None, *, deadline: float | None, aside: Aside = nullcontext, auth_from: str = "",
+    ) -> Iterator[Answer]:
+        """One GET, redirects followed. Raises WebError.
+
+        ``deadline``: seconds for everything until the context is left, None: for all until the headers are there, 5 x
+        ``timeout``, and ``timeout`` for each read. Waiting for a host does not count; meanwhile the caller is in
+        ``aside()``. ``auth_from``: the URL whose login is meant, where that is not ``url`` itself (that of the feed).
+        """
+        from poca.wire import Limits
+        timeout = self._settings.timeout
+        allowed = WHOLE * timeout if deadline is None else deadline
+        limits = Limits(timeout, allowed, time.monotonic() + allowed)
+        here = place(url)
+        owner = place(auth_from) if auth_from else here
+        way = [here]
+        permanent, for_good = "", True
+        notes: list[str] = []
+        while True:
+            with self._gate.place(here.host, aside, limits.extend):
+                response = self._ask(here, owner, headers or {}, limits, redirected=len(way) > 1)
+                try:
+                    location = response.headers.get("Location", "") if response.status in (301, 302, 303, 307, 308) else ""
+                    if not location:
+                        if deadline is None:
+                            response.unlimited()
+                        yield Answer(response, here.url, permanent, tuple(notes))
+                        return
+                    for_good = for_good and response.status in (301, 308)
+                finally:
+                    response.close()
+            there = _onward(here, location)
+            if any(there.url == step.url for step in way):
+                raise WebError("the redirects go round in a circle", Trouble.REDIRECT, host=here.host)
+            if len(way) > REDIRECTS:
+                raise WebError(f"more than {REDIRECTS} redirects", Trouble.REDIRECT, host=here.host)
+            if here.scheme == "https" and there.scheme == "http":
+                notes.append(f"redirected from https to {text.shown_url(there.url)}, which is not encrypted")
+            here = there
+            way.append(here)
+            if for_good:
+                user = here.user or (owner.user if _shares_login(owner, here) else "")
+                permanent = here.url.replace("://", f"://{user}@", 1) if user else here.url
+
+    def _ask(self, there: Place, owner: Place, headers: Mapping[str, str], limits: Limits, *, redirected: bool) -> Response:
+        """One request to one host."""
+        from poca.wire import Route, basic, proxy_login
+        sent = {"User-Agent": self._useragent, "Accept": "*/*", **headers}
+        user = there.user or (owner.user if _shares_login(owner, there) else "") or self._netrc_user(there.host)
+        if user:
+            sent["Authorization"] = basic(user)
+        try:
+            proxy = self._proxies.find(there)
+            target = there.target
+            if proxy and there.scheme == "http":
+                sent.update(proxy_login(proxy))
+                target = there.url
+            return self._wire.get(Route(there.scheme, there.host, there.port, proxy), target, sent, limits)
+        except WebError as error:
+            error.host = there.host
+            if redirected:
+                error.args = (f"{error} (after a redirect to {text.shown_url(there.url)})",)
+            raise
+
+    def _netrc_user(self, host: str) -> str:
+        login = self._netrc.authenticators(host) if self._netrc else None
+        return f"{quote(login[0] or login[1] or '', safe='')}:{quote(login[2] or '', safe='')}" if login else ""
