@@ -48,19 +48,20 @@ class Downloaded:
 
 
 def download(
-    web: Web, url: str, part: Part, settings: Settings, *, begun: Begun, progress: Progress, feed_type: str = "", extension: str = "",
-    clock: Callable[[], float] = time.monotonic,
+    web: Web, url: str, part: Part, settings: Settings, *, begun: Begun, progress: Progress,
+    feed_type: str = "", extension: str = "", auth_from: str = "", clock: Callable[[], float] = time.monotonic,
 ) -> Downloaded:
     """Fetches ``url`` into ``part.path``, whole and verified against the length that the answer tells.
 
     ``begun(etag, total)`` is called once the part is as the record will say, before the first byte is written; what it
     raises ends the download. ``progress(have, total)`` is called after each piece. ``feed_type`` and ``extension`` are
-    what the feed says of the enclosure. ``clock`` is monotonic. The part is not flushed to disk.
+    what the feed says of the enclosure, ``auth_from`` is the feed's URL, whose login its own host may need. ``clock``
+    is monotonic. The part is not flushed to disk.
 
     Raises WebError, DiskError, DiskFullError. The part is kept on an interruption, and on all errors but those after
     which it is worth nothing: text, too large, packed, a full disk.
     """
-    one = _One(web, url, part, settings, begun, progress, feed_type, extension, clock)
+    one = _One(web, url, part, settings, begun, progress, feed_type, extension, auth_from, clock)
     try:
         offset = _resumable(part)
         return one.fetch(offset) or one.fetch(0) or _never(url)
@@ -125,6 +126,7 @@ class _One:
     progress: Progress
     feed_type: str
     extension: str
+    auth_from: str
     clock: Callable[[], float]
 
     def fetch(self, offset: int) -> Downloaded | None:
@@ -132,21 +134,18 @@ class _One:
         headers = {"Accept-Encoding": "identity"}
         if offset:
             headers |= {"Range": f"bytes={offset}-", "If-Range": self.part.etag}
-        with self.web.open(self.url, headers, deadline=None) as answer:
+        with self.web.open(self.url, headers, deadline=None, auth_from=self.auth_from) as answer:
             if answer.status == 206 and offset and self._goes_on(answer, offset):
                 return self._body(answer, offset, self.part.total)
             if offset and answer.status in (206, 416):
                 return None
             if answer.status != 200:
-                raise self._refused(answer)
+                raise answer.failure()
             return self._body(answer, 0, answer.total)
 
     def _goes_on(self, answer: Answer, offset: int) -> bool:
         etag = _header(answer, "ETag")
         return _told_range(answer.headers) == (offset, self.part.total) and etag in ("", self.part.etag)
-
-    def _refused(self, answer: Answer) -> WebError:
-        return WebError(f"{text.shown_url(answer.url)} answered {answer.status}", Trouble.STATUS, status=answer.status)
 
     def _body(self, answer: Answer, offset: int, total: int | None) -> Downloaded:
         if total == 0:

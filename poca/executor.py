@@ -266,8 +266,6 @@ class Executor:
         return None
 
     def _close(self, work: Work) -> None:
-        for host, count in work.at_once.items():
-            self.tell(events.not_tried(work.title, host, count))
         spared = any(verdict.rule is Rule.SPARED for verdict in work.plan.verdicts)
         good = work.complete and not (work.missing or work.plan.waiting or spared)
         self.state.settle(work.title, planner.fingerprint(work.plan.subscription) if good else "")
@@ -277,4 +275,6 @@ class Executor:
         """Says what came of a plan, as far as it came."""
         work = self.open.pop(title, None)
         if work:
+            for host, count in work.at_once.items():
+                self.tell(events.not_tried(title, host, count))
             self.tell(events.done(title, {key: work.counts[key] for key in ("deleted_by_user", "removed", "downloaded", "adopted", "failed")}))

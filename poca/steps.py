@@ -102,7 +102,7 @@ class Steps:
         except WebError as error:
             if error.trouble is Trouble.CONNECT:
                 self.unreachable[error.host or host] += 1
-            if error.again and error.trouble is not Trouble.STALLED and work.tries[one.episode.key] < TRIES:
+            if error.again and error.retry_after is None and work.tries[one.episode.key] < TRIES:
                 self.tell(events.postponed(work.plan, one.episode, error))
                 return Outcome.LATER
             self._failed(work, one, error, Level.ERROR)
@@ -135,8 +135,9 @@ class Steps:
             episode = replace(self._current(work, one), size=files.flush(path))
             extension = one.extension or _extension(came, one)
         names = [stem + extension for stem in one.names]
-        name = files.give_name(self.base, path, names, lambda n: self._put(work, replace(episode, stage=Stage.READY, path=n, part=part)), self.link)
-        held = _without_part(replace(episode, fate=Fate.HELD, path=name, failures=0, error="", next_try=None))
+        ready = replace(_without_part(episode), stage=Stage.READY, part=part)
+        name = files.give_name(self.base, path, names, lambda name: self._put(work, replace(ready, path=name)), self.link)
+        held = _without_part(replace(ready, fate=Fate.HELD, path=name, adopted=False, failures=0, error="", next_try=None))
         self._put(work, held)
         if name != names[0]:
             self.tell(events.name_changed(work.plan, names[0], name))
@@ -158,6 +159,7 @@ class Steps:
         return download.download(
             self.web, one.entry.url, download.Part(path, episode.part_etag, episode.part_total), self.settings, begun=begun,
             progress=lambda have, total: self.progress(work.title, name, have, total), feed_type=one.entry.mime, extension=one.extension,
+            auth_from=work.plan.subscription.url,
         )
 
     def _room(self, work: Work, one: Lacking, path: Path, total: int | None) -> None:
@@ -226,6 +228,18 @@ class Steps:
         self.sums.freed += size or 0
         self.news(work, "removed", f"removed {events.file_of(work.plan, episode.path)}", episode)
 
+    def drop(self, work: Work, episode: Episode) -> None:
+        """Forgets an episode that was to come and is no longer wanted."""
+        try:
+            if files.is_part(episode.part):
+                files.remove(self.base, episode.part)
+        except DiskError as error:
+            self.step_failed(work, str(error))
+        if episode.path:
+            self.state.put(work.title, _without_part(replace(episode, fate=Fate.REMOVED)))
+        else:
+            self.state.forget(work.title, episode.key)
+
     # ------------------------------------------------------------------------------------------------ small helpers
 
     def _current(self, work: Work, one: Lacking) -> Episode:
@@ -244,19 +258,6 @@ class Steps:
             kind, Level.NEWS, work.title, sentence, episode=events.name_of(episode), file=text.shown(episode.path), bytes=episode.size,
             url=text.shown_url(episode.url), **data,
         ))
-
-
-    def drop(self, work: Work, episode: Episode) -> None:
-        """Forgets an episode that was to come and is no longer wanted."""
-        try:
-            if files.is_part(episode.part):
-                files.remove(self.base, episode.part)
-        except DiskError as error:
-            self.step_failed(work, str(error))
-        if episode.path:
-            self.state.put(work.title, _without_part(replace(episode, fate=Fate.REMOVED)))
-        else:
-            self.state.forget(work.title, episode.key)
 
 
 def _without_part(episode: Episode) -> Episode:
