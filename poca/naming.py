@@ -46,7 +46,8 @@ _EVERYWHERE: dict[int, str | None] = {
     ord("/"): "-",              # dropped it would make "Part 12" of "Part 1/2"
 }
 _ON_NTFS: dict[int, str | None] = {**_EVERYWHERE, **dict.fromkeys(map(ord, '"*:<>?')), ord("\\"): "-", ord("|"): "-"}
-_TREATED = re.compile(f"[{re.escape(''.join(map(chr, _ON_NTFS)))}]")      # asked first: translate() is slow beyond ASCII
+# translate() would look every letter up.
+_TREATED = re.compile(f"[\ud800-\udfff{re.escape(''.join(chr(code) for code in _ON_NTFS if not 0xD800 <= code < 0xE000))}]")
 _COLON = re.compile(r"(?<=\w):(?=\w)")
 _DEVICES = frozenset(
     ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$", *(port + digit for port in ("COM", "LPT") for digit in "0123456789¹²³")]
@@ -64,9 +65,10 @@ _NO_BEGINNING = frozenset({"Mn", "Me", "Cf", "Cc", "Zs"})
 def _clean(text: str, level: str) -> str:
     """One part of a path, whatever its length; "" where nothing is left that could be a name."""
     text = unicodedata.normalize("NFC", text)
-    refused = _EVERYWHERE if level == "permissive" else _ON_NTFS
-    if _TREATED.search(text):
-        text = _COLON.sub("-", text).translate(refused) if refused is _ON_NTFS else text.translate(refused)
+    refused = _EVERYWHERE
+    if level != "permissive":
+        refused, text = _ON_NTFS, _COLON.sub("-", text)
+    text = _TREATED.sub(lambda found: refused.get(ord(found[0]), found[0]) or "", text)
     if level == "restrictive":
         text = _NOT_RESTRICTIVE.sub("", unicodedata.normalize("NFKD", text.translate(_LATIN)))
     # Again, since what was dropped may have kept a letter from its accent.
@@ -190,6 +192,7 @@ class _Field:
 
 _Part = tuple[str | _Field, ...]        # of a path
 _TOKEN = re.compile(r"(?P<double>\{\{|\}\})|\{(?P<field>[^{}]*)\}|(?P<brace>[{}])|(?P<text>[^{}]+)")
+_BRACKETS = ("()", "[]", "{}")
 _NUMBER_FORMAT = re.compile(r"0?[0-9]?d?")
 _DIRECTIVE = re.compile(r"%(-?)(.?)", re.DOTALL)
 _DIRECTIVES = "aAbBcdFGHIjmMpSTuUVwWxXyYzZ"
@@ -203,13 +206,12 @@ def template_fault(template: str) -> str:
             return f"a single {token['brace']} in {template!r}; a field is {{name}}, and a brace itself is written twice"
         if token["field"] is not None and (fault := _field_fault(token["field"])):
             return fault
-    literal = re.sub(r"\{[^{}]*\}", "x", template.replace("{{", "x").replace("}}", "x"))
-    parts = literal.split("/")
-    if any(part.strip() in (".", "..") for part in parts):
+    parts = _parsed(template)
+    if any(part in ((".",), ("..",)) for part in parts):
         return f"{template!r} has . or .. as a folder; episodes stay in the folder of their subscription"
-    if literal.startswith("/"):
+    if template and not parts[0]:
         return f"{template!r} begins with /; names are relative to the folder of the subscription"
-    if literal.endswith("/"):
+    if template and not parts[-1]:
         return f"{template!r} ends with /, so it names a folder and no file"
     return ""
 
@@ -224,8 +226,8 @@ def _field_fault(text: str) -> str:
         from difflib import get_close_matches
 
         near = get_close_matches(name.strip().lower(), FIELDS, n=1)
-        hint = f"did you mean {{{near[0]}}}? " if near else ""
-        return f"unknown field {{{text}}}; {hint}The fields are {known}" if hint else f"unknown field {{{text}}}; the fields are {known}"
+        hint = f"perhaps {{{near[0]}}} was meant; " if near else ""
+        return f"unknown field {{{text}}}; {hint}the fields are {known}"
     if not colon:
         return ""
     if name == "date":
@@ -258,11 +260,15 @@ def _parsed(template: str) -> tuple[_Part, ...]:
         for index, piece in enumerate(pieces):
             if index:
                 parts.append([])
-            if isinstance(piece, str) and parts[-1] and isinstance(parts[-1][-1], str):
-                piece = parts[-1].pop() + piece                                         # type: ignore[operator]
-            if piece:
-                parts[-1].append(piece)
+            _append(parts[-1], piece)
     return tuple(map(tuple, parts))
+
+
+def _append(part: list[str | _Field], piece: str | _Field) -> None:
+    if isinstance(piece, str) and part and isinstance(last := part[-1], str):
+        part[-1] = last + piece
+    elif piece:
+        part.append(piece)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,16 +330,17 @@ def _rendered(part: _Part, source: _Source, level: str) -> str:
     """One part of the path. A field without a value takes the literal text before it along, at the start that after
     it, and the second of a pair of brackets around it."""
     pieces = [piece if isinstance(piece, str) else _value(piece, source) for piece in part]
-    for index, (piece, made) in enumerate(zip(part, pieces, strict=True)):
-        if isinstance(piece, str) or _PLAIN.search(made) or _clean(made, level):
+    literal = [isinstance(piece, str) for piece in part] + [False]
+    for index, made in enumerate(pieces):
+        if literal[index] or _PLAIN.search(made) or _clean(made, level):
             continue
         pieces[index] = ""
-        neighbour = index - 1 if index else 1
-        if neighbour < len(part) and isinstance(part[neighbour], str):
-            brackets = pieces[neighbour][-1:] + (pieces[index + 1][:1] if index + 1 < len(part) and isinstance(part[index + 1], str) else "")
-            pieces[neighbour] = ""
-            if index and brackets in ("()", "[]", "{}"):
+        if index == 0 and literal[1]:
+            pieces[1] = ""
+        elif index and literal[index - 1]:
+            if literal[index + 1] and pieces[index - 1][-1:] + pieces[index + 1][:1] in _BRACKETS:
                 pieces[index + 1] = pieces[index + 1][1:]
+            pieces[index - 1] = ""
     text = "".join(pieces)
     if source.subscription.space != " ":
         text = source.subscription.space.join(text.split())
