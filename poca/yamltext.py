@@ -196,7 +196,7 @@ def _scalar(text: str, within: bool) -> str:
     if not all(c.isprintable() or c in _JOINERS for c in text):
         return '"' + "".join(_escaped(c) for c in text) + '"'
     plain = (
-        text[:1].isalnum()
+        bool(re.match(r"[\w/~$(]", text))
         and text[-1] not in " :"
         and not re.search(r": | #" + (r"|[][{},?]|:[^/]" if within else ""), text)
         and _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)) == _STR
