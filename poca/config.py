@@ -181,12 +181,11 @@ def _tags(document: Document, option: Option, node: Node, key: str, default: boo
     pairs = document.pairs(node, key)
     if pairs is None:
         return None
-    one = replace(option, type=replace(option.type, allowed="a text or a list of texts"))
     known = options.tag_names()
     given: _Options = {}
     for name, (key_node, value) in pairs.items():
         where = f"{key}.{name if name in known else text.shown(name)}"
-        texts = None if is_null(value) else _several(document, one, value, where)
+        texts = None if is_null(value) else _several(document, option, value, where)
         if name not in known:
             document.tell(key_node, f"{where} is not the name of a tag: {_hint(name, known)}")
         elif name == "chapters" and texts not in (None, [""]):

@@ -131,7 +131,7 @@ class Document:
             root: Node | None = yaml.compose(self.written, Loader=_LOADER)
         except (yaml.YAMLError, RecursionError) as error:
             root = self._compose_slowly(error)
-        if root is None:
+        if root is None or is_null(root):
             raise self.error([Flaw(0, 0, "the file is empty; at least settings.base_dir must be given")])
         return root
 

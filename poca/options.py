@@ -304,7 +304,7 @@ OPTIONS: tuple[Option, ...] = (
            "episodes older than this many days are not held; 0: no limit; not with from_the_top"),
     Option("from_the_top", "subscription", _YES_NO, "no", "start with the oldest episode"),
     Option("track_numbering", "subscription", Type("no, yes or if missing", _track_numbering), "no", "number the tracks of this subscription"),
-    Option("metadata", "subscription", Type("a mapping of tag names to texts", tag_text, Shape.TAGS), None, "tags to set; '' removes one"),
+    Option("metadata", "subscription", Type("a text or a list of texts for each tag", tag_text, Shape.TAGS), None, "tags to set; '' removes one"),
     Option("rename", "subscription", Type("a template such as '{date}_{episode_title}'", _template), None,
            "how files are named; without it as in the enclosure's URL"),
     Option("space", "subscription", Type("at most 10 characters, and no slash", _space), " ", "what a space in a name becomes"),
