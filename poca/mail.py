@@ -192,6 +192,9 @@ def _reason(error: OSError | ValueError, timeout: float) -> str:
         return f"it refused user and password ({_said(error.smtp_code, error.smtp_error)})"
     if isinstance(error, smtplib.SMTPResponseException):
         return f"it said {_said(error.smtp_code, error.smtp_error)}"
+    # smtplib tells a timeout as a connection that was closed.
+    if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
+        return f"it did not answer in time (timeout: {text.duration(timeout)})"
     if isinstance(error, smtplib.SMTPServerDisconnected):
         return "it ended the connection"
     if isinstance(error, smtplib.SMTPNotSupportedError):
@@ -200,8 +203,6 @@ def _reason(error: OSError | ValueError, timeout: float) -> str:
         return f"its certificate is not trusted ({error.verify_message})"
     if isinstance(error, ssl.SSLError):
         return "no encrypted connection came about"
-    if isinstance(error, TimeoutError):
-        return f"it did not answer in time (timeout: {text.duration(timeout)})"
     if isinstance(error, socket.gaierror):
         return "there is no such host, or no network"
     if isinstance(error, ConnectionRefusedError):
