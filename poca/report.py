@@ -182,8 +182,8 @@ class Reporter:
         self._progress = _Progress(self._out, clock) if terminal and mode is Mode.NORMAL and not json else None
 
     def tell(self, event: Event) -> None:
-        if self._progress and event.kind in _AFTER_A_DOWNLOAD:
-            self._progress.idle()
+        if event.kind in _AFTER_A_DOWNLOAD:
+            self.idle()
         if self._json:
             self._out.line(_json_line(event, self._now()))
         if event.level is Level.ERROR:
@@ -219,10 +219,15 @@ class Reporter:
         if self._progress:
             self._progress.asked(done, total)
 
-    def downloading(self, title: str, name: str, done: int, total: int | None) -> None:
-        """So many bytes of ``total`` (None: not told) of a subscription's download are there. Cheap: call it for each block."""
+    def downloading(self, name: str, done: int, total: int | None) -> None:
+        """So many bytes of ``total`` (None: not told) of the download under way are there. Cheap: call it for each block."""
         if self._progress:
-            self._progress.downloading(title, name, done, total)
+            self._progress.downloading(name, done, total)
+
+    def idle(self) -> None:
+        """No download is under way. Told of itself by the events that end one."""
+        if self._progress:
+            self._progress.idle()
 
     def _print(self, stream: Lines, line: str) -> None:
         if self._progress:
@@ -308,7 +313,7 @@ class _Progress:
         self._out, self._clock = out, clock
         self._live: Live | None = None
         self._feeds = ""
-        self._download: tuple[str, str] | None = None
+        self._download: str | None = None
         self._seen: deque[tuple[float, int]] = deque()      # (clock, bytes) of the download under way
         self._drawn = -1.0
 
@@ -318,10 +323,10 @@ class _Progress:
         if self._download is None and not 0 <= now - self._drawn < _ASKED_REDRAWN:
             self._draw(self._feeds, now)
 
-    def downloading(self, title: str, name: str, done: int, total: int | None) -> None:
+    def downloading(self, name: str, done: int, total: int | None) -> None:
         now = self._clock()
-        if (title, name) != self._download:
-            self._download = title, name
+        if name != self._download:
+            self._download = name
             self._seen.clear()
         elif 0 <= now - self._drawn < _REDRAWN:
             return
@@ -329,7 +334,7 @@ class _Progress:
         while now - self._seen[0][0] > _WINDOW and len(self._seen) > 2:
             self._seen.popleft()
         # The name comes last: where the terminal is narrow it is what can be missed.
-        words = f"{self._measures(done, total)} {text.shown(title)}: {text.shown(name)}"
+        words = f"{self._measures(done, total)} {text.shown(name)}"
         self._draw(f"{self._feeds} | {words}" if self._feeds else words, now)
 
     def idle(self) -> None:

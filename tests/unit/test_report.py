@@ -384,7 +384,7 @@ def test_the_progress_line_shows_feeds_and_the_download_under_way(screen: Callab
     reporter.asked(3, 40)
     assert here.look() == ["feeds 3/40"]
     for here.time, have in ((1.0, 0), (2.0, 1_500_000), (3.0, 3_000_000)):
-        reporter.downloading(SHOW, "Three [/b]", have, 9_000_000)
+        reporter.downloading("The Example Hour: Three [/b]", have, 9_000_000)
     assert here.look() == ["feeds 3/40 | 3.0 MB of 9.0 MB, 1.5 MB/s, 4 s left The Example Hour: Three [/b]"]
     reporter.tell(news("downloaded", "downloaded three.mp3"))
     assert here.look() == ["feeds 3/40"]
@@ -395,11 +395,11 @@ def test_no_line_is_torn_by_the_progress_line_and_it_is_gone_at_the_end(screen: 
     reporter = reporter_at(here)
     reporter.asked(1, 2)
     here.time = 1
-    reporter.downloading(SHOW, "Three", 500, None)
+    reporter.downloading("The Example Hour: Three", 500, None)
     reporter.tell(WARNED)
     assert here.look() == ["The Example Hour: the cover could not be had: 404 Not Found"]
     here.time = 2
-    reporter.downloading(SHOW, "Three", 1500, None)
+    reporter.downloading("The Example Hour: Three", 1500, None)
     assert here.look()[1] == "feeds 1/2 | 1.5 kB, 1.0 kB/s The Example Hour: Three"
     for event in FAILURES:
         reporter.tell(event)
@@ -421,7 +421,7 @@ def test_twenty_columns_are_enough(screen: Callable[..., Screen], encoding: str)
     here = screen(20, encoding)
     reporter = reporter_at(here)
     reporter.asked(3, 40)
-    reporter.downloading("天気 ☀ Überraschung", "Die Stunde", 3_000_000, 9_000_000)
+    reporter.downloading("天気 ☀ Überraschung: Die Stunde", 3_000_000, 9_000_000)
     (line,) = here.look()
     assert len(line) <= 20
     assert line.startswith("feeds 3/40 | 3.0")
@@ -432,7 +432,7 @@ def test_a_fast_download_is_drawn_a_few_times_a_second_only(screen: Callable[...
     reporter = reporter_at(here)
     for step in range(10_000):
         here.time = step / 5000
-        reporter.downloading(SHOW, "Three", step * 65_536, None)
+        reporter.downloading("The Example Hour: Three", step * 65_536, None)
     here.look()
     assert 5 <= here.raw.count("The Example Hour: Three") <= 20
 
@@ -443,7 +443,7 @@ def test_there_is_no_progress_line_where_nobody_watches(mode: Mode, options: dic
     out = io.StringIO()
     reporter = Reporter(out, out, mode, **options)
     reporter.asked(1, 2)
-    reporter.downloading(SHOW, "Three", 1, 2)
+    reporter.downloading("The Example Hour: Three", 1, 2)
     assert out.getvalue() == ""
 
 
@@ -458,7 +458,7 @@ for terminal in (False, True):
     reporter.finish()
 reporter = Reporter(io.StringIO(), io.StringIO())
 reporter.asked(1, 2)
-reporter.downloading("Show", "x", 1, 2)
+reporter.downloading("x", 1, 2)
 sys.exit("rich" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=REPOSITORY, timeout=60).returncode == 0
@@ -472,7 +472,7 @@ def test_a_terminal_that_goes_away_stops_nothing(screen: Callable[..., Screen]) 
     os.close(here.master)
     here.master = os.open(os.devnull, os.O_RDONLY)
     for here.time in (1.0, 2.0):
-        reporter.downloading(SHOW, "Three", 1, 2)
+        reporter.downloading("The Example Hour: Three", 1, 2)
     for event in FAILURES:
         reporter.tell(event)
     reporter.finish()
