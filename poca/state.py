@@ -7,7 +7,6 @@ caller as a :class:`poca.errors.StateError`.
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Any
 
 from poca.errors import StateError
 from poca.model import Episode, Fate, Fetched, History, Validators
-from poca.statefile import EPISODE, open_file, read, save_copy, sentences, snapshot, to_sql, to_text
+from poca.statefile import EPISODE, Opened, open_file, read, save_copy, sentences, snapshot, to_sql, to_text
 
 _DAY = 86_400          # seconds
 
@@ -38,10 +37,10 @@ class State:
     ``alarms``: what befell the history before it could be opened, sentences for the user (exit 1).
     """
 
-    def __init__(self, path: Path, db: sqlite3.Connection, histories: dict[str, History], alarms: tuple[str, ...]) -> None:
-        self.path, self.alarms = path, alarms
-        self._db = db
-        self._opened: dict[str, History] | None = histories
+    def __init__(self, path: Path, opened: Opened) -> None:
+        self.path, self.alarms = path, opened.alarms
+        self._db, self._use = opened.db, opened.use
+        self._opened: dict[str, History] | None = opened.histories
         self._good: dict[str, int] = {}
 
     @classmethod
@@ -53,11 +52,13 @@ class State:
         """
         path = state_dir / "poca.db"
         with sentences(path):
-            return cls(path, *(snapshot(path, patience) if readonly else open_file(path, now, patience)))
+            return cls(path, snapshot(path, patience) if readonly else open_file(path, now, patience))
 
     def close(self) -> None:
         """Ends the use of the history; all that was acknowledged is on disk already."""
         self._db.close()
+        if self._use:
+            self._use.close()
 
     # ---------------------------------------------------------------------------------------------- reading
 

@@ -5,6 +5,7 @@ Used by :mod:`poca.state` only, which says what the history is asked and told.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sqlite3
@@ -12,9 +13,9 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from poca.errors import StateError
 from poca.model import Episode, Fate, History, Stage, Validators
@@ -134,20 +135,55 @@ def _history(row: tuple[object, ...], feeds: Mapping[object, bytes], episodes: M
 
 # ------------------------------------------------------------------------------------------------- opening the file
 
-Opened = tuple[sqlite3.Connection, dict[str, History], tuple[str, ...]]
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open history and all that it holds. ``alarms``: what had to be done to have it. ``use``: says to others that it
+    is in use, until closed."""
+
+    db: sqlite3.Connection
+    histories: dict[str, History]
+    alarms: tuple[str, ...] = ()
+    use: BinaryIO | None = None
 
 
 def open_file(path: Path, now: int, patience: float) -> Opened:
-    """The history, all that it holds, and what had to be done to have it. Raises DamageError, StateError, sqlite3.Error, OSError."""
+    """The history, made or mended where need be. Raises DamageError, StateError, sqlite3.Error, OSError.
+
+    A history may be moved or replaced only when nobody has it open: SQLite finds a journal by its name, so that one with
+    the old file open would play the new file's journal into the old one. Hence a lock that is shared by all who use the
+    history, and had alone by the one who mends it.
+    """
     _make_folder(path.parent)
+    use = os.fdopen(os.open(path.with_name("poca.db.lock"), os.O_WRONLY | os.O_CREAT, 0o600), "wb")
+    deadline = time.monotonic() + patience
+    alarms: tuple[str, ...] | None = None
     try:
-        if path.exists():
-            return *_load(path, patience), ()
-    except DamageError:
-        pass        # judged again under the lock: another poca may be mending it at this moment
-    with _mending(path.parent, patience):
-        alarms = _mend(path, now, patience)
-        return *_load(path, patience), alarms
+        while True:
+            fcntl.flock(use, fcntl.LOCK_SH)
+            try:
+                if path.exists():
+                    return Opened(*_load(path, patience), alarms or (), use)
+            except DamageError:
+                if alarms is not None:
+                    raise
+            if _alone(use):
+                alarms = _mend(path, now, patience)
+            elif time.monotonic() > deadline:
+                raise StateError(f"The history {path} is damaged or gone, and another poca still has it open; try again when that one has ended.")
+            else:
+                time.sleep(0.02 + os.getpid() % 17 / 100)   # two that both want to mend it must not go on in step
+    except BaseException:
+        use.close()
+        raise
+
+
+def _alone(use: BinaryIO) -> bool:
+    try:
+        fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fcntl.flock(use, fcntl.LOCK_UN)
+        return False
+    return True
 
 
 def _make_folder(state_dir: Path) -> None:
@@ -238,7 +274,7 @@ def snapshot(path: Path, patience: float) -> Opened:
             _migrate(memory)
         histories = _sound(memory, path)
         memory.execute("PRAGMA query_only = ON")
-        return memory, histories, ()
+        return Opened(memory, histories)
     except BaseException:
         memory.close()
         raise
@@ -267,17 +303,6 @@ def _copy(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ a damaged history
-
-@contextmanager
-def _mending(state_dir: Path, patience: float) -> Iterator[None]:
-    """Only one poca at a time makes or mends the history: SQLite's own lock, on a file that stays empty."""
-    path = state_dir / "poca.db.lock"
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    with closing(_connect(path, "rw", patience)) as db:
-        db.execute("BEGIN EXCLUSIVE")
-        yield
-
 
 def _mend(path: Path, now: int, patience: float) -> tuple[str, ...]:
     """Sees to it that there is a sound history at ``path``; the sentences say what had to be done for it."""
