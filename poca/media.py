@@ -135,8 +135,6 @@ def sniff(head: bytes) -> Kind | None:
     if at:
         # The tag may be longer than the head, or lie about its size; it proves enough by itself.
         return Kind.MP3
-    if looks_like_text(head):
-        return None
     return Kind.MP3 if any(_mpeg_frames(head, found.start(), 3) for found in _SYNC.finditer(head)) else None
 
 

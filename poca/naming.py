@@ -282,6 +282,7 @@ class _Source:
 
 
 def _value(field: _Field, source: _Source) -> str:
+    """What stands for a field, as it came. {uid} is the guid, and the key of an episode whose feed gives none."""
     entry = source.named.entry
     match field.name:
         case "title":

@@ -91,7 +91,12 @@ def test_random_bytes_are_no_media(size: int) -> None:
     assert [seed for seed in range(40) if sniff(noise(size, seed))] == []
 
 
+def test_headers_of_different_streams_make_no_mp3() -> None:
+    assert sniff(noise(300) + FRAME + b"\xff\xf3\x90\x64" + bytes(257) + FRAME + b"\xff\xf3\x90\x64") is None
+
+
 def test_random_bytes_and_silence_are_no_text() -> None:
+    assert [seed for seed in range(200) if looks_like_text(noise(20, seed))] == []
     assert [seed for seed in range(200) if looks_like_text(noise(300, seed))] == []
     assert not any(looks_like_text(bytes([byte]) * 5000) for byte in (0, 0x7F, 0x80, 0xFF))
 
@@ -103,6 +108,7 @@ def test_random_bytes_and_silence_are_no_text() -> None:
     '{"error": "nicht gefunden: ä"}',
     "code 77: access refused, désolé",
     "The free trial has ended, señor",
+    "The big WAVE is over, señor",
     "ID3 is what this message for Zoë begins with, and words follow",
     "Not found\r\n\tübrigens\n",
 ])

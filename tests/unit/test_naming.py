@@ -217,6 +217,14 @@ def test_cuts_go_by_bytes_and_never_through_a_letter(letter: str) -> None:
     assert cut == letter * (251 // len(letter.encode()))
 
 
+def test_a_cut_among_flags_leaves_whole_ones() -> None:
+    assert name(entry("x" + "🇩🇪" * 100)) == "x" + "🇩🇪" * 31
+
+
+def test_a_cut_leaves_no_space_at_the_end() -> None:
+    assert name(entry("x" * 250 + " y"), level="permissive") == "x" * 250
+
+
 def test_a_single_letter_that_is_too_long_is_cut_all_the_same() -> None:
     assert 1 < len(name(entry("e" + "\u0323\u0300\u0331" * 200)).encode()) <= 251
 
