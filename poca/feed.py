@@ -36,7 +36,7 @@ def parse_feed(body: bytes, content_type: str | None, url: str) -> FeedDoc:
     fault, cut = reading.fault, ""
     if fault and reading.closed:
         repairs += ("what follows the end of the feed was passed over",)
-        if feedmend.ENTRY.search(data, fault.index):
+        if feedmend.ENTRY.search(data, fault.at):
             cut = "there are entries after the end of the feed"
         fault = None
     if fault and fault.truncation and reading.plain:
@@ -53,7 +53,7 @@ def parse_feed(body: bytes, content_type: str | None, url: str) -> FeedDoc:
 # -------------------------------------------------------------------------------------------------------- feedparser
 
 _first_use = threading.Lock()
-_TEXTS = ("author", "duration", "season", "episode", "episodetype", "new-feed-url", "title")
+_TEXTS = ("author", "duration", "season", "episode", "episodetype", "new-feed-url")
 
 
 def _feedparser() -> Any:
@@ -100,7 +100,7 @@ def _judged(data: bytes, fault: feedfast.Fault | None) -> tuple[RawFeed, str]:
         found = feedparser.parse(
             io.BytesIO(data), response_headers={"content-type": "application/xml; charset=utf-8"}, resolve_relative_uris=False, sanitize_html=False)
         raw = RawFeed(_feed_texts(found.feed), [_raw_entry(entry) for entry in found.entries])
-    except Exception as error:  # noqa: BLE001 - feedparser raises whatever its parsers raise
+    except Exception as error:     # it raises whatever its parsers do
         raise FeedError("the answer could not be read as a feed") from error
     if not found.get("version") and not raw.entries:
         raise FeedError(feedmend.no_feed(data, ""))
@@ -121,16 +121,14 @@ def _feed_texts(feed: Any) -> dict[str, str]:
 
 
 def _raw_entry(entry: Any) -> RawEntry:
-    keys = {"id": "guid", "title": "title", "itunes_title": "itunes_title", "published": "published", "updated": "updated", "created": "created",
+    keys = {"id": "guid", "title": "title", "published": "published", "updated": "updated", "created": "created",
             "itunes_duration": "duration", "itunes_season": "season", "itunes_episode": "episode", "itunes_episodetype": "episode_type",
             "author": "author", "itunes_author": "itunes_author"}
-    return RawEntry(
-        _texts(entry, keys),
-        [RawLink(_text(link.get("href")), _text(link.get("type")), _text(link.get("length")))
-         for link in entry.get("links", ()) if link.get("rel") == "enclosure"],
-        [RawLink(_text(link.get("url")), _text(link.get("type")), _text(link.get("filesize")), _text(link.get("medium")))
-         for link in entry.get("media_content", ())],
-    )
+    enclosures = [RawLink(_text(link.get("href")), _text(link.get("type")), _text(link.get("length")))
+                  for link in entry.get("links", ()) if link.get("rel") == "enclosure"]
+    media = [RawLink(_text(link.get("url")), _text(link.get("type")), _text(link.get("filesize")), _text(link.get("medium")))
+             for link in entry.get("media_content", ())]
+    return RawEntry(_texts(entry, keys), enclosures + media)
 
 
 def _texts(found: Any, keys: dict[str, str]) -> dict[str, str]:

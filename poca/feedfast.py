@@ -7,6 +7,7 @@ prefix that a namespace usually has, whatever the feed calls it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -49,7 +50,7 @@ _IN_FEED = {
 }
 _IN_ENTRY = {
     "enclosure": "<enclosure", "link": "<link", "media:content": "<media", "media:group": "<group", "author": "author", "guid": "guid", "id": "guid",
-    "title": "title", "dc:title": "title", "itunes:title": "itunes_title", "pubdate": "published", "published": "published",
+    "title": "title", "dc:title": "title", "pubdate": "published", "published": "published",
     "issued": "published", "dcterms:issued": "published", "updated": "updated", "modified": "updated", "lastbuilddate": "updated",
     "dc:date": "updated", "dcterms:modified": "updated", "created": "created", "dcterms:created": "created",
     "itunes:duration": "duration", "itunes:season": "season", "itunes:episode": "episode", "itunes:episodetype": "episode_type",
@@ -64,6 +65,7 @@ _PLACES = {
 _TRUNCATIONS = frozenset({"no element found", "unclosed token", "partial character", "unclosed CDATA section"})
 
 
+_MANGLED = re.compile("[\x80-\x9f]|[\xc2-\xf4][\xa0-\xbf]")
 _WINDOWS = {byte: bytes([byte]).decode("windows-1252") for byte in range(0x80, 0xA0) if byte not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}
 
 
@@ -73,7 +75,7 @@ class Fault(NamedTuple):
     message: str
     line: int
     column: int                 # from 1
-    index: int                  # bytes
+    at: int                     # byte
 
     @property
     def truncation(self) -> bool:
@@ -95,6 +97,8 @@ class Reading:
 class _Names(dict[str, str]):
     """What elements mean at one place, by their names as expat gives them; "" for nothing."""
 
+    __slots__ = ("roles",)
+
     def __init__(self, roles: dict[str, str]) -> None:
         self.roles = roles
 
@@ -105,17 +109,25 @@ class _Names(dict[str, str]):
         return role
 
 
+class _Root(_Names):
+    """The place around the root element, which says what kind of document this is."""
+
+    __slots__ = ("reading",)
+
+    def __init__(self, reading: Reading) -> None:
+        super().__init__(_ROOT)
+        self.reading = reading
+
+    def __missing__(self, name: str) -> str:
+        self.reading.root = canonical(name)
+        self.reading.plain = self.reading.root in _ROOT
+        if not self.reading.plain:
+            raise _Stop
+        return _ROOT[self.reading.root]
+
+
 class _Stop(Exception):
     """Nothing more to learn from this document here."""
-
-
-class _Place(NamedTuple):
-    """An element that is open, with what its children mean and where their values go."""
-
-    names: _Names
-    texts: dict[str, str]
-    entry: RawEntry
-    base: str                   # xml:base
 
 
 def canonical(name: str) -> str:
@@ -135,7 +147,6 @@ def read(data: bytes) -> Reading:
     parser = expat.ParserCreate("utf-8", _BETWEEN)
     parser.namespace_prefixes = True
     parser.buffer_text = True
-    parser.ordered_attributes = True
     parser.specified_attributes = True
     parser.StartDoctypeDeclHandler = _stop
     parser.StartElementHandler, parser.EndElementHandler = _handlers(reading, parser)
@@ -153,121 +164,111 @@ def _stop(*_: object) -> None:
     raise _Stop
 
 
-def _handlers(reading: Reading, parser: expat.XMLParserType) -> tuple[Callable[[str, list[str]], None], Callable[[str], None]]:
+def _handlers(reading: Reading, parser: expat.XMLParserType) -> tuple[Callable[[str, dict[str, str]], None], Callable[[str], None]]:
     """The two functions that expat calls at each tag: closures, since their calls are most of what a feed costs.
 
-    ``inner`` is the depth of the children of the innermost place: only they mean anything.
+    ``level`` is 0 for the children of the innermost open place, and only they mean anything.
     """
     tables = {role: _Names(roles) for role, roles in _PLACES.items()}
     entry_names = tables["<entry"]
-    place = _Place(_Names(_ROOT), reading.raw.texts, RawEntry(), "")
-    names = place.names
-    places: list[tuple[int, _Place]] = []       # those around, each with the depth of its children
-    depth, inner = 0, 1
+    raw = reading.raw
+    names: _Names = _Root(reading)              # of the innermost place: what its children mean,
+    texts = raw.texts                           # where their texts go,
+    links: list[RawLink] = []                   # where their links go,
+    base = ""                                   # and from where their addresses start
+    places: list[tuple[_Names, dict[str, str], list[RawLink], str]] = []        # those around it
+    level = -1
     key = ""                                    # of the text that is being read
     pieces: list[str] = []
     person: list[str] = []                      # the name in an author
+    listen = pieces.append
 
-    def start(name: str, attributes: list[str]) -> None:
-        nonlocal depth, inner, place, names, key
-        depth += 1
-        if depth != inner:
-            if depth > DEEPEST:
-                raise _Stop
-            if key:
-                child(name, "<", depth == inner + 1)
-            return
-        role = names[name]
-        if not role:
-            if depth == 1:
-                reading.root = canonical(name)
-                raise _Stop
-        elif role[0] != "<":
-            key = role
-            parser.CharacterDataHandler = pieces.append
-        elif role in tables:
-            if depth == 1:
-                reading.root, reading.plain = canonical(name), True
-            places.append((inner, place))
-            base = _based(place.base, attributes) if attributes else place.base
-            if role == "<entry":
-                entry = RawEntry()
-                place = _Place(entry_names, entry.texts, entry, base)
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal level, names, texts, links, base, key
+        level += 1
+        if not level:
+            role = names[name]
+            if not role:
+                return
+            if role in tables:
+                places.append((names, texts, links, base))
+                names, base, level = tables[role], _based(base, attributes), -1
+                if role == "<entry":
+                    texts, links = {}, []
+            elif role[0] == "<":
+                _link(role, attributes, texts, links, base)
             else:
-                place = _Place(tables[role], place.texts, place.entry, base)
-            names, inner = place.names, depth + 1
-        elif attributes:
-            _link(role, place, attributes)
+                key = role
+                parser.CharacterDataHandler = listen
+        elif level > DEEPEST:
+            raise _Stop
+        elif key:
+            child(name, "<")
 
     def end(name: str) -> None:
-        nonlocal depth, inner, place, names, key
-        if depth == inner:
+        nonlocal level, names, texts, links, base, key
+        if not level:
             if key:
                 parser.CharacterDataHandler = None
-                _keep(place.texts, key, pieces)
+                value = "".join(pieces).strip()
+                pieces.clear()
+                # The last of several elements counts, as it does for feedparser; of titles the first that says something.
+                if key != "title" or not texts.get(key):
+                    texts[key] = value if value.isascii() else _unmangled(value)
                 key = ""
-        elif depth < inner:
+        elif level < 0:
             if names is entry_names:
-                reading.raw.entries.append(place.entry)
-            inner, place = places.pop()
-            names = place.names
-            reading.closed = depth == 1
+                raw.entries.append(RawEntry(texts, links))
+            names, texts, links, base = places.pop()
+            level = 0
+            reading.closed = not places
         elif key:
-            child(name, "</", depth == inner + 1)
-        depth -= 1
+            child(name, "</")
+        level -= 1
 
-    def child(name: str, tag: str, direct: bool) -> None:
+    def child(name: str, tag: str) -> None:
         """An element within a text is no part of it, but markup in a title (RFC 4287, 3.1), and what holds the name in
         a person (RFC 4287, 3.2)."""
         if key == "title":
             pieces.append(f"{tag}{canonical(name).rpartition(':')[2]}>")
-        elif direct and tag == "<":
+        elif level == 1 and tag == "<":
             parser.CharacterDataHandler = person.append if key == "author" and canonical(name) == "name" else None
-        elif direct:
-            parser.CharacterDataHandler = pieces.append
+        elif level == 1:
+            parser.CharacterDataHandler = listen
             if person:
-                _keep(place.texts, "author_name", person)
+                texts["author_name"] = _unmangled("".join(person).strip())
+                person.clear()
 
     return start, end
-
-
-def _keep(texts: dict[str, str], key: str, pieces: list[str]) -> None:
-    """The last of several elements counts, as it does for feedparser; of titles the first that says something."""
-    value = "".join(pieces).strip()
-    pieces.clear()
-    if key != "title" or not texts.get("title"):
-        texts[key] = value if value.isascii() else _unmangled(value)
 
 
 def _unmangled(text: str) -> str:
     """Undoes UTF-8 that was taken for Latin-1 and encoded anew, and the control characters that Windows-1252 became, as
     feedparser does: a guid must be the same by both readers."""
+    if not _MANGLED.search(text):
+        return text
     with suppress(UnicodeError):
         text = text.encode("latin-1").decode("utf-8")
     return text.translate(_WINDOWS)
 
 
-def _link(role: str, place: _Place, attributes: list[str]) -> None:
-    told = {name.lower(): value for name, value in zip(attributes[::2], attributes[1::2], strict=True)}
-    if role == "<media":
-        place.entry.media.append(RawLink(told.get("url", ""), told.get("type", ""), told.get("filesize", ""), told.get("medium", "")))
-        return
+def _link(role: str, attributes: dict[str, str], texts: dict[str, str], links: list[RawLink], base: str) -> None:
+    told = attributes if "url" in attributes else {name.lower(): value for name, value in attributes.items()}
     href = told.get("url") or told.get("uri") or told.get("href") or ""
-    if role == "<picture":
-        if picture := told.get("href") or told.get("url"):
-            place.texts["itunes_image"] = picture
-    elif role == "<enclosure":
-        place.entry.enclosures.append(RawLink(href, told.get("type", ""), told.get("length", "")))
-    elif told.get("rel", "").lower() == "enclosure":
-        place.entry.enclosures.append(RawLink(_joined(_based(place.base, attributes), href), told.get("type", ""), told.get("length", "")))
+    if role == "<enclosure":
+        links.append(RawLink(href, told.get("type", ""), told.get("length", "")))
+    elif role == "<link" and told.get("rel", "").lower() == "enclosure":
+        links.append(RawLink(_joined(_based(base, attributes), href), told.get("type", ""), told.get("length", "")))
+    elif role == "<media":
+        told = {name.lower(): value for name, value in attributes.items()}
+        links.append(RawLink(told.get("url", ""), told.get("type", ""), told.get("filesize", ""), told.get("medium", "")))
+    elif role == "<picture" and href:
+        texts["itunes_image"] = href
 
 
-def _based(base: str, attributes: list[str]) -> str:
+def _based(base: str, attributes: dict[str, str]) -> str:
     """The base address within an element (XML Base, 4.2): Atom's links start from there (RFC 4287, 2)."""
-    for name, value in zip(attributes[::2], attributes[1::2], strict=True):
-        if name == _BASE:
-            return _joined(base, value)
-    return base
+    return _joined(base, attributes[_BASE]) if _BASE in attributes else base
 
 
 def _joined(base: str, address: str) -> str:

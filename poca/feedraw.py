@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -24,17 +25,15 @@ class RawLink(NamedTuple):
     url: str
     mime: str
     length: str
-    medium: str = ""            # of media:content only: audio | video | image | document | executable
+    medium: str | None = None   # audio | video | image | document | executable | ""; None where it is no media:content
 
 
-@dataclass(slots=True)
-class RawEntry:
-    """``texts``: guid, title, itunes_title, published, updated, created, duration, season, episode, episode_type, author, author_name,
-    itunes_author. The links are in the order of the feed."""
+class RawEntry(NamedTuple):
+    """``texts``: guid, title, published, updated, created, duration, season, episode, episode_type, author, author_name,
+    itunes_author."""
 
-    texts: dict[str, str] = field(default_factory=dict)
-    enclosures: list[RawLink] = field(default_factory=list)
-    media: list[RawLink] = field(default_factory=list)
+    texts: dict[str, str]
+    links: list[RawLink]
 
 
 @dataclass(slots=True)
@@ -65,8 +64,8 @@ def document(raw: RawFeed, url: str, repairs: tuple[str, ...] = (), cut: str = "
 
 def _entry(raw: RawEntry, base: str, feed_author: str) -> Entry | PassedOver:
     told = raw.texts.get
-    title = _plain(told("title") or told("itunes_title", ""))
-    links = raw.enclosures + raw.media if raw.media else raw.enclosures
+    title = _plain(told("title", ""))
+    links = raw.links if len(raw.links) < 2 else sorted(raw.links, key=_is_media_content)
     best, url, mime, reason = 3, "", "", "it has no enclosure"
     length = ""
     for link in links:
@@ -85,17 +84,17 @@ def _entry(raw: RawEntry, base: str, feed_author: str) -> Entry | PassedOver:
     if not url:
         return PassedOver(title, reason)
     return Entry(
-        guid=told("guid", ""),
-        url=url,
-        title=title,
-        published=_published(raw.texts),
-        length=_digits(length, _LENGTH) or None,
-        mime=mime,
-        duration=_duration(told("duration", "")),
-        season=_digits(told("season", ""), _NUMBER),
-        episode=_digits(told("episode", ""), _NUMBER),
-        episode_type=_episode_type(told("episode_type", "")),
-        author=_author(raw.texts) or feed_author,
+        told("guid", ""),
+        url,
+        title,
+        _published(raw.texts),
+        _number(length.partition(".")[0]) or None,
+        mime,
+        _duration(told("duration", "")),
+        _number(told("season", "")),
+        _number(told("episode", "")),
+        _episode_type(told("episode_type", "")),
+        _author(raw.texts) or feed_author,
     )
 
 
@@ -126,8 +125,15 @@ def _bare_type(mime: str) -> str:
     return mime.partition(";")[0].strip().lower()
 
 
-def _rank(mime: str, url: str, medium: str) -> int | None:
+def _is_media_content(link: RawLink) -> bool:
+    """Enclosures come first: a media:content may be anything that goes with the entry."""
+    return link.medium is not None
+
+
+def _rank(mime: str, url: str, medium: str | None) -> int | None:
     """enclosure_rank, helped by what Media RSS tells of a media:content in its ``medium``."""
+    if not medium:
+        return enclosure_rank(mime, url)
     medium = medium.strip().lower()
     if medium in ("image", "document", "executable"):
         return None
@@ -139,16 +145,15 @@ def _rank(mime: str, url: str, medium: str) -> int | None:
 
 # ------------------------------------------------------------------------------------------------------ single values
 
-_NUMBER = re.compile(r"[0-9]{1,6}")
-_LENGTH = re.compile(r"([0-9]{1,15})(?:\.[0-9]*)?")
-_SECONDS = re.compile(r"([0-9]{1,7})(?:\.[0-9]*)?")
-_CLOCK = re.compile(r"(?:([0-9]{1,4}):)?([0-9]{1,5}):([0-9]{1,2})(?:\.[0-9]*)?")
+_MOST_DIGITS = 15           # of a length or number; what has more is none
+_LONGEST_PART = 7           # digits of a duration's hours, minutes or seconds
+_LONGEST_PERSON = 1_000     # characters
 _RSS_AUTHOR = re.compile(r"[^\s@]+@[^\s@]+\s*\(([^()]+)\)")        # RSS 2.0, <author>: mail address, then the name
 
 
 def _plain(text: str) -> str:
     """text.plain, the many titles that are plain as they stand let through."""
-    if text.isascii() and text.isprintable() and "&" not in text and "<" not in text and "]]>" not in text:
+    if text.isprintable() and "&" not in text and "<" not in text and "]]>" not in text:
         return " ".join(text.split())
     return plain(text)
 
@@ -162,25 +167,34 @@ def _published(told: Mapping[str, str]) -> int | None:
 
 
 def _author(told: Mapping[str, str]) -> str:
-    author = _plain(told.get("itunes_author", "")) or _plain(told.get("author_name") or told.get("author", ""))
-    named = _RSS_AUTHOR.fullmatch(author)
+    author = told.get("itunes_author") or told.get("author_name") or told.get("author")
+    return _person(author) if author else ""
+
+
+@lru_cache(maxsize=64)
+def _person(author: str) -> str:
+    """Remembered, since the entries of a feed mostly have one author."""
+    author = _plain(author[:_LONGEST_PERSON])
+    named = _RSS_AUTHOR.fullmatch(author) if "@" in author else None
     return named[1].strip() if named else author
 
 
-def _digits(text: str, pattern: re.Pattern[str]) -> int | None:
-    found = pattern.fullmatch(text.strip())
-    return int(found[found.re.groups]) if found else None
+def _number(text: str) -> int | None:
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def _duration(text: str) -> int | None:
     """itunes:duration as seconds, minutes:seconds or hours:minutes:seconds. Nobody publishes nothing: 0 is not told."""
-    text = text.strip()
-    if found := _SECONDS.fullmatch(text):
-        return int(found[1]) or None
-    if found := _CLOCK.fullmatch(text):
-        hours, minutes, seconds = found.groups()
-        return (int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)) or None
-    return None
+    parts = text.strip().partition(".")[0].split(":")
+    seconds = 0
+    if len(parts) > 3:
+        return None
+    for part in parts:
+        if not (part.isascii() and part.isdigit() and len(part) <= _LONGEST_PART):
+            return None
+        seconds = seconds * 60 + int(part)
+    return seconds or None
 
 
 def _episode_type(text: str) -> str:
