@@ -46,9 +46,9 @@ def guard_descriptors() -> None:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether it is a terminal that can go back to the start of a line."""
+    """Whether a person reads it as it comes; False for a stream that is closed."""
     try:
-        return stream.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+        return stream.isatty()
     except ValueError:
         return False
 
@@ -179,7 +179,8 @@ class Reporter:
         self._tally: dict[str, Counter[str]] = {}       # of subscriptions that are not done
         self._news = False
         self._sums: Mapping[str, object] | None = None
-        self._progress = _Progress(self._out, clock) if terminal and mode is Mode.NORMAL and not json else None
+        redraws = os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+        self._progress = _Progress(self._out, clock) if terminal and redraws and mode is Mode.NORMAL and not json else None
 
     def tell(self, event: Event) -> None:
         if event.kind in _AFTER_A_DOWNLOAD:

@@ -447,6 +447,19 @@ def test_there_is_no_progress_line_where_nobody_watches(mode: Mode, options: dic
     assert out.getvalue() == ""
 
 
+def test_a_terminal_that_cannot_redraw_a_line_gets_none(screen: Callable[..., Screen], monkeypatch: pytest.MonkeyPatch) -> None:
+    here = screen()
+    monkeypatch.setenv("TERM", "dumb")
+    reporter = reporter_at(here)
+    reporter.asked(1, 2)
+    reporter.downloading("Three", 1, 2)
+    for event in QUIET_HOUR:
+        reporter.tell(event)
+    reporter.finish()
+    assert here.look() == ["1 of 2 feeds asked, 1 unchanged, 1 waiting, 0 failed. 0 downloaded (0 B), 0 removed. 0 s."]
+    assert "\x1b" not in here.raw
+
+
 def test_rich_is_loaded_only_for_the_progress_line() -> None:
     code = """
 import io, sys
