@@ -73,10 +73,11 @@ class Route:
 # ------------------------------------------------------------------------------------------------------------ sockets
 
 class _Bounded(socket.socket):
-    """A socket that waits for bytes ``patience`` seconds, and never past ``deadline``."""
+    """A socket that waits for bytes ``patience`` seconds, and never past ``deadline``. ``ended``: no more will come."""
 
     patience = 0.0
     deadline = math.inf
+    ended = False
 
     def recv_into(self, *args: Any, **options: Any) -> int:
         left = self.deadline - time.monotonic()
@@ -85,7 +86,9 @@ class _Bounded(socket.socket):
         wait = min(left, self.patience)
         if wait != self.gettimeout():
             self.settimeout(wait)
-        return super().recv_into(*args, **options)
+        count = super().recv_into(*args, **options)
+        self.ended = not count
+        return count
 
 
 class _BoundedTLS(_Bounded, ssl.SSLSocket):
@@ -282,6 +285,9 @@ class Wire:
             wire.settimeout(limits.left())
             connection.request("GET", target, headers=dict(headers))
             answer = connection.getresponse()
+            if wire.ended:      # before the empty line: http.client takes headers that broke off for whole
+                answer.close()
+                raise ConnectionResetError
         except BaseException:
             connection.close()
             raise
@@ -379,11 +385,11 @@ class Response:
         try:
             piece = self._answer.read1(most)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            self.close()
+            self._drop()
             raise self._broken(error) from error
         self._got += len(piece)
         if not piece and self.total is not None and self._got < self.total:
-            self.close()
+            self._drop()
             raise self._broken(None)
         if not piece or self._got == self.total:
             self._end()
@@ -407,9 +413,8 @@ class Response:
     def close(self) -> None:
         """The connection is kept where little of the answer is missing and comes at once."""
         if not self._over and self._keep and self.total is not None and self.total - self._got <= DRAIN:
-            self._limits = Limits(DRAIN_TIME, DRAIN_TIME, time.monotonic() + DRAIN_TIME)
             wire = self._connection.wire
-            wire.patience, wire.deadline = DRAIN_TIME, self._limits.deadline
+            wire.patience, wire.deadline = DRAIN_TIME, time.monotonic() + DRAIN_TIME
             try:
                 while self._got < self.total and (piece := self._answer.read1(DRAIN)):
                     self._got += len(piece)
@@ -417,8 +422,11 @@ class Response:
                 pass        # nobody asked for these bytes
             if self._got == self.total:
                 self._end()
+        self._drop()
+
+    def _drop(self) -> None:
         if not self._over:
-            self._over = True
+            self._over, self._keep = True, False
             self._answer.close()
             self._connection.close()
 
@@ -450,7 +458,7 @@ _CERTIFICATE_FAULTS = {     # X509_V_ERR_... of OpenSSL
 def _too_late(limits: Limits, host: str, got: int = 0) -> WebError:
     """A wait that took too long, after ``got`` bytes of a body; before the first of them another try may help."""
     if time.monotonic() >= limits.deadline:
-        return WebError(f"the answer did not come whole within {limits.allowed:g} s", Trouble.STALLED, again=not got, host=host)
+        return WebError(f"the answer did not come whole within {limits.allowed:.3g} s", Trouble.STALLED, again=not got, host=host)
     silence = f"no bytes for {limits.timeout:g} s"
     if got:
         return WebError(f"the server stopped sending ({silence}, after {text.size(got)})", Trouble.STALLED, host=host)
@@ -469,7 +477,7 @@ def _unconnected(error: Exception, route: Route, limits: Limits) -> WebError:
         case socket.gaierror():
             return failed("no such host", no_network=True)
         case TimeoutError():
-            return failed(f"the server does not answer (no connection within {min(limits.timeout, limits.allowed):g} s)")
+            return failed(f"the server does not answer (no connection within {min(limits.timeout, limits.allowed):.3g} s)")
         case ssl.SSLCertVerificationError():
             fault = _CERTIFICATE_FAULTS.get(error.verify_code, "cannot be trusted")
             return failed(f"the certificate of the server {fault}", Trouble.CERTIFICATE, again=False)
