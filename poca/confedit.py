@@ -288,16 +288,15 @@ def _removed_lines(document: Document, key: Node, old: Node, entry: Node) -> lis
 
 
 def _removed_in_flow(document: Document, old: Node, entry: Node) -> Splice:
-    text, start = document.text, entry.start
-    comma = re.compile(r"[ \t]*,").match(text, entry.end)
-    end = comma.end() if comma else entry.end
+    text, start, end = document.text, entry.start, entry.end
+    comma = re.compile(r"[ \t]*,").match(text, end)
+    before = None if comma else re.compile(r",[ \t]*\Z").search(text, 0, start)
+    end = comma.end() if comma else end
+    start = before.start() if before else start
     if document.begins_line(start) and document.ends_line(end) and document.line_end(end) < old.end:
         return document.line_start(start), document.line_end(end), ""
-    if comma:
-        blanks = re.compile(r"[ \t]*").match(text, end)
-        return start, blanks.end() if blanks and not document.ends_line(end) else end, ""
-    before = re.compile(r",[ \t]*\Z").search(text, 0, start)
-    return before.start() if before else start, end, ""
+    blanks = re.compile(r"[ \t]*").match(text, end)
+    return start, blanks.end() if comma and blanks and not document.ends_line(end) else end, ""
 
 
 # ----------------------------------------------------------------------------------------------- set a value

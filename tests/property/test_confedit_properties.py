@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 import pytest
@@ -25,7 +26,8 @@ EXAMPLES = settings(
 
 TITLES = [
     "Show", "Früh", "2024", "on", "12:30", "Foo #1", "- x", "a: b", "It's", '"q"', "null", "~", "Späti, {live}", "[x]", "*a", "&b", "!c",
-    "a  b", "日本語", "👨\u200d👩", "C:\\x", "tab\there", "%d", "@home", "`t`", "2024-13-01", "0x1F", "1e3", "=", "<<", "?", "-", "a\u2028b", " pad ", "end:",
+    "a  b", "日本語", "👨\u200d👩", "C:\\x", "tab\there", "%d", "@home", "`t`", "2024-13-01", "0x1F", "1e3", "=", "<<", "?", "-", "a\u2028b", " pad ",
+    "end:",
 ]
 URLS = ["https://a.example/feed.xml", "http://x/y?z=1&q=a,b", "https://u:p@h.example/#f", "http://x/{id}", "http://x/a:b"]
 VALUES = [
@@ -221,13 +223,12 @@ def is_within(fewer: list[str], more: list[str]) -> bool:
 
 
 def lost(old: str, new: str) -> list[str]:
-    """The lines of the old text that the new one no longer has, between the first and the last change."""
+    """The lines of the old text that the new one no longer has, a line end added to the last one aside."""
     one, other = lines(old), lines(new)
-    while one and other and one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    return one
+    if one and one[-1] not in other and other:
+        one[-1:] = [line for line in other if line.rstrip("\r\n") == one[-1]][:1] or one[-1:]
+    steps = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    return [line for kind, start, end, _, _ in steps if kind in ("replace", "delete") for line in one[start:end]]
 
 
 def edited(edit: Callable[[], str], old: Any) -> str | None:
@@ -265,7 +266,7 @@ def test_adding_leaves_every_line_and_means_one_more_entry(made: Made, values: d
     assert data(text) == {**old, key("subscriptions"): [*entries(old), meant(values)]}
     changed = lost(made.text, text)
     assert len(changed) <= 2
-    assert not changed or "subscriptions" in changed[0] or changed == lines(made.text)[-1:] or "}" in changed[-1] or "]" in changed[-1], changed
+    assert all("subscriptions" in line or "}" in line or "]" in line for line in changed), changed
 
 
 @EXAMPLES
@@ -282,7 +283,7 @@ def test_removing_takes_lines_of_that_entry_only(made: Made, choice: st.DataObje
     assert len(left) == len(made.titles) - 1
     assert data(text) == {**old, key("subscriptions"): left}
     new = [line for line in lines(text) if "subscriptions" not in line]
-    if "[{" not in made.text and "[\n" not in made.text:
+    if "[" not in made.text.partition("subscriptions")[2].splitlines()[0]:
         assert is_within(new, lines(made.text))
         assert text.count("# above") == made.text.count("# above")
 
@@ -323,7 +324,7 @@ def test_setting_a_value_changes_the_lines_of_that_value_only(made: Made, choice
     assert new == {**old, key("subscriptions"): changed}
     gone = lost(made.text, text)
     assert len(gone) <= 3
-    assert not gone or name in gone[0] or "{" in gone[0] or "," in gone[0] or "url" in gone[0] or gone == lines(made.text)[-1:], gone
+    assert not gone or name in gone[0] or "{" in gone[0] or "," in gone[0], gone
 
 
 @EXAMPLES
