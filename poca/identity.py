@@ -87,6 +87,7 @@ def _broadcast_later(entry: Entry, record: Episode) -> bool:
 
 # A date agrees when it is the one first recorded or the one that the feed gave last.
 GUID = _Evidence(lambda e: e.guid, lambda r: r.guid or None)
+SAME = _Evidence(lambda e: (e.guid, e.url, e.title, e.published), lambda r: (r.guid, r.url, r.title, r.seen_published))
 ALL = _Evidence(lambda e: (e.url, e.title, e.published), lambda r: (r.url, r.title, r.seen_published))
 URL = _Evidence(lambda e: e.url, lambda r: r.url)
 TITLE_DATE = (_Evidence(lambda e: _both(e.title, e.published), lambda r: _both(r.title, r.seen_published)),
@@ -106,7 +107,7 @@ def _matches(listed: Sequence[Entry], records: Sequence[Episode]) -> dict[int, E
     one_url = {index: entry for index, entry in without.items() if urls[entry.url] == 1}
     free = {record.key: record for record in records}
     found: dict[int, Episode] = {}
-    for those, evidence in ((with_guid, GUID), (without, ALL), (one_url, URL), *((without, e) for e in TITLE_DATE)):
+    for those, evidence in ((with_guid, GUID), (without, SAME), (without, ALL), (one_url, URL), *((without, e) for e in TITLE_DATE)):
         _pair(those, free, found, evidence)
     moved = {key: record for key, record in free.items() if record.guid not in guids}
     for evidence in (*TITLE_DATE, *URL_DATE, URL_TITLE):

@@ -217,9 +217,12 @@ def _lacking(
     for item in coming:
         entry = item.entry
         assert entry is not None        # what is held is never lacking, and all else is in the feed
-        name = _name_again(subscription, item.record, entry, taken) if item.record and item.record.path else names[item.key]
+        if item.record and item.record.path:
+            ladder, extension = _named_again(subscription, item.record, entry, taken)
+        else:
+            ladder, extension = names[item.key].ladder, names[item.key].extension
         episode = replace(item.record, fate=Fate.PENDING) if item.record else _new_episode(item, entry, now)
-        lacking.append(Lacking(episode, entry, name.ladder, name.extension))
+        lacking.append(Lacking(episode, entry, ladder, extension))
     return tuple(lacking)
 
 
@@ -227,11 +230,11 @@ def _new_episode(item: _Item, entry: Entry, now: int) -> Episode:
     return Episode(item.key, entry.guid, entry.url, entry.title, entry.published, item.placed, entry.published, recorded=now)
 
 
-def _name_again(subscription: Subscription, record: Episode, entry: Entry, taken: Sequence[str]) -> naming.Name:
+def _named_again(subscription: Subscription, record: Episode, entry: Entry, taken: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Once recorded, a name stays; the others of the ladder are for a stranger that took it meanwhile."""
     stem, extension = _split(record.path)
     others = naming.plan_names(subscription, [naming.Named(record.key, entry)], taken)[record.key]
-    return naming.Name((stem, *others.ladder), extension)
+    return (stem, *others.ladder), extension
 
 
 def _split(path: str) -> tuple[str, str]:

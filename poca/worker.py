@@ -9,7 +9,7 @@ import random
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from queue import Queue
@@ -19,7 +19,7 @@ from poca import basedir, planner
 from poca.errors import DiskError, FeedError, Trouble, WebError
 from poca.fetch import Body, Unmodified, fetch
 from poca.identity import identify
-from poca.model import Disk, Failure, Fate, FeedDoc, Fetched, History, Plan, Report, Settings, Subscription, Unchanged, Validators, Waiting
+from poca.model import Disk, Failure, Fate, FeedDoc, Fetched, History, Report, Settings, Subscription, Unchanged, Validators, Waiting
 from poca.web import Web
 
 
@@ -36,13 +36,14 @@ class Crew:
         self._to_start: deque[SubscriptionThread] = deque()
         self._to_return: deque[Event] = deque()
 
-    def launch(self, threads: Sequence[SubscriptionThread]) -> None:
-        """Sees to it that each of the threads is started, or has put a Failure because it could not be."""
+    def launch(self, thread: SubscriptionThread) -> None:
+        """Sees to it that the thread is started when its turn comes, or puts a Failure because it cannot be."""
         with self._lock:
-            self._to_start.extend(threads)
-            places, self._free = self._free, 0
-        for _ in range(places):
-            self.leave()
+            self._to_start.append(thread)
+            if not self._free:
+                return
+            self._free -= 1
+        self.leave()
 
     def leave(self) -> None:
         """Gives a place up: to one that wants to return, else to the next one that has not begun."""
@@ -95,14 +96,15 @@ class SubscriptionThread(Thread):
         super().__init__(name=task.subscription.title, daemon=True)
         self._task, self._web, self._crew, self._queue = task, web, crew, queue
         # Made beforehand: when memory has run out there may be none for another.
-        self._last_word: Report = Failure(task.subscription, "something that poca did not foresee ended its thread; it is asked again in the next run", counts=False)
+        self._last_word: Report = Failure(task.subscription, "something unforeseen ended its thread; asked again in the next run", counts=False)
 
     def begin(self) -> bool:
         """Starts the thread; where that cannot be done, puts its Failure and returns False."""
         try:
             self.start()
         except RuntimeError as error:
-            self._queue.put(Failure(self._task.subscription, f"no thread could be started for it: {error}; it is asked again in the next run", counts=False))
+            failure = Failure(self._task.subscription, f"no thread could be started for it ({error}); asked again in the next run", counts=False)
+            self._queue.put(failure)
             return False
         return True
 
@@ -130,7 +132,13 @@ def make_report(task: Task, web: Web, crew: Crew) -> Report:
         if isinstance(answer, Unmodified) and not answer.permanent and _nothing_to_plan(task, present):
             news = answer.validators != history.validators
             return Unchanged(subscription, history.generation, Fetched(answer.validators, history.body_hash) if news else None, answer.notes)
-        feed, fetched = _read(answer, history)
+        try:
+            feed, fetched = _read(answer, history)
+        except FeedError:
+            if isinstance(answer, Body):
+                raise
+            answer = _ask(task, web, crew, anew=True)       # the history's own copy cannot be read
+            feed, fetched = _read(answer, history)
         feed, fetched, moved, notes = _moved(task, web, crew, answer, feed, fetched)
         recorded = (e.path for e in history.episodes if e.path and e.fate is Fate.HELD)
         disk = Disk(present, basedir.strangers(task.settings.base_dir, subscription.folder, recorded))
@@ -210,6 +218,7 @@ def _must_know(task: Task, feed: FeedDoc, url: str) -> None:
 
 def _unforeseen(subscription: Subscription, error: BaseException) -> Failure:
     trace = "".join(traceback.format_exception(error))
-    return Failure(subscription, f"a fault of poca itself ({type(error).__name__}); the log has the details", answered=True, counts=False, trace=trace)
+    text = f"a fault of poca itself ({type(error).__name__}); the log has the details"
+    return Failure(subscription, text, answered=True, counts=False, trace=trace)
 
 

@@ -91,21 +91,19 @@ def test_what_cannot_be_trusted_deletes_nothing(feed, history, options, fault):
 
 
 @given(feeds, histories(), options(), st.sampled_from(["nothing like it", "^$", "1"]))
-def test_a_changed_filter_deletes_nothing_that_stood_without_it(feed, history, options, pattern):
+def test_a_filter_that_lets_less_through_deletes_nothing_that_stood_without_it(feed, history, options, pattern):
     history = carried_out(plan(feed, history, **options), history)
-    before = plan(feed, history, **options)
-    made = plan(feed, history, **{**options, "filters": Filters(title=pattern)})
-    assert {e.key for e in made.unwanted} <= {e.key for e in before.unwanted}
+    made = plan(feed, history, **{**options, "filters": replace(options["filters"], title=pattern)})
+    assert made.unwanted == ()
 
 
 @given(feeds, histories(), options(), st.data())
-def test_entries_that_leave_the_feed_delete_nothing(feed, history, options, data):
+def test_entries_that_leave_the_feed_delete_nothing_unless_something_comes_in_its_place(feed, history, options, data):
     assume(feed.entries)
     history = carried_out(plan(feed, history, **options), history)
-    assume(not plan(feed, history, **options).unwanted)
     left = data.draw(st.lists(st.sampled_from(feed.entries), unique=True))
     made = plan(replace(feed, entries=tuple(e for e in feed.entries if e in left)), history, **options)
-    assert made.unwanted == ()
+    assert len(made.unwanted) <= len(made.lacking)
 
 
 @given(feeds, histories(), options())

@@ -1,0 +1,71 @@
+"""Subscriptions that bear a new title in the config: their history follows, and their folder where the new name is free.
+
+The intent is recorded before the folder is moved and the end after it, so that a crash in between never makes the
+files look as if the user had deleted them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from poca import locks, naming
+from poca.model import Config, Event, History, Level, Settings, Subscription
+from poca.state import State
+
+Tell = Callable[[Event], None]
+
+
+def renamed(config: Config, histories: Mapping[str, History]) -> dict[str, Subscription]:
+    """By their old titles the subscriptions that the history knows by another title, which the config has no more, and
+    the same URL. One with a fault is still in the config."""
+    titles = {s.title for s in config.subscriptions} | {title for title, _ in config.faulty}
+    urls = {url for title, url in config.faulty if url}
+    lost = {history.url: title for title, history in histories.items() if title not in titles and history.url not in urls}
+    return {lost[s.url]: s for s in config.subscriptions if s.title not in histories and s.url in lost}
+
+
+def follow(pairs: Mapping[str, Subscription], settings: Settings, state: State, tell: Tell) -> bool:
+    """Carries the renamings out; True when the history has changed."""
+    changed = False
+    for old, subscription in pairs.items():
+        with locks.subscription_lock(settings.state_dir, old) as got:
+            if not got:
+                tell(Event("busy", Level.DETAIL, subscription.title, f"another poca is busy with it under its old title {old}"))
+                continue
+            old_folder = naming.folder(old, settings.filenames)
+            moves = _can_move(settings.base_dir, old_folder, subscription.folder)
+            state.begin_rename(old, subscription.title, old_folder, subscription.folder if moves else None)
+            moved = moves and _move(settings.base_dir, old_folder, subscription.folder)
+            state.finish_rename(old, moved=moved)
+            where = "its folder was moved" if moved else "its files stay where they are"
+            tell(Event("renamed", Level.NEWS, subscription.title, f"was {old} until now: its history follows, {where}", {"from": old}))
+            changed = True
+    return changed
+
+
+def finish(state: State, settings: Settings) -> bool:
+    """Finishes what a crash left begun; True when the history has changed."""
+    unfinished = state.unfinished_renames()
+    for rename in unfinished:
+        moved = True
+        if rename.new_folder is not None and (settings.base_dir / rename.old_folder).exists():
+            base, old, new = settings.base_dir, rename.old_folder, rename.new_folder
+            moved = _can_move(base, old, new) and _move(base, old, new)
+        state.finish_rename(rename.old_title, moved=moved)
+    return bool(unfinished)
+
+
+def _can_move(base: Path, old: str, new: str) -> bool:
+    if old == new or not (base / old).is_dir():
+        return False
+    return not os.path.lexists(base / new) or (base / old).samefile(base / new)
+
+
+def _move(base: Path, old: str, new: str) -> bool:
+    try:
+        (base / old).rename(base / new)
+    except OSError:
+        return False
+    return True
