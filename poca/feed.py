@@ -53,7 +53,7 @@ def parse_feed(body: bytes, content_type: str | None, url: str) -> FeedDoc:
 # -------------------------------------------------------------------------------------------------------- feedparser
 
 _first_use = threading.Lock()
-_TEXTS = ("author", "duration", "season", "episode", "episodetype", "new-feed-url")
+_TEXTS = ("duration", "season", "episode", "episodetype", "new-feed-url")
 
 
 def _feedparser() -> Any:
@@ -71,8 +71,9 @@ def _feedparser() -> Any:
             key = f"itunes_{name}"
             setattr(Mixin, f"_start_{key}", lambda self, attributes, key=key: self.push(key, 1))
             setattr(Mixin, f"_end_{key}", lambda self, key=key: self.pop(key))
+        Mixin._start_itunes_author, Mixin._end_itunes_author = _start_itunes_author, _end_itunes_author
         # "image" would be whichever of itunes:image and image comes last.
-        Mixin._start_itunes_image = _start_itunes_image
+        Mixin._start_itunes_image = Mixin._start_itunes_link = _start_itunes_picture
         # The title of a media:content is none of its entry, and those of a live item none of its channel.
         Mixin._start_media_title = lambda self, attributes: self.push("media_title", 1)
         Mixin._end_media_title = lambda self: self.pop("media_title")
@@ -83,10 +84,20 @@ def _feedparser() -> Any:
         return feedparser
 
 
-def _start_itunes_image(self: Any, attributes: dict[str, str]) -> None:
-    self.push("itunes_image", 0)
-    if href := attributes.get("href") or attributes.get("url"):
+def _start_itunes_picture(self: Any, attributes: dict[str, str]) -> None:
+    href = attributes.get("url") or attributes.get("href")
+    if href and attributes.get("rel", "image") == "image":       # itunes:link rel="image" came before itunes:image
         self._get_context()["itunes_picture"] = href
+
+
+def _start_itunes_author(self: Any, attributes: dict[str, str]) -> None:
+    self.inauthor = 1
+    self.push("itunes_author", 1)
+
+
+def _end_itunes_author(self: Any) -> None:
+    self.pop("itunes_author")
+    self.inauthor = 0
 
 
 def _judged(data: bytes, fault: feedfast.Fault | None) -> tuple[RawFeed, str]:

@@ -44,7 +44,7 @@ _PREFIXES = {
 _ROOT = {"rss": "<root", "feed": "<feed"}
 _IN_RSS = {"channel": "<feed", "item": "<entry", "entry": "<entry"}
 _IN_FEED = {
-    "item": "<entry", "entry": "<entry", "image": "<image", "author": "author", "itunes:image": "<picture", "title": "title", "dc:title": "title",
+    "item": "<entry", "entry": "<entry", "image": "<image", "author": "author", "itunes:image": "<picture", "itunes:link": "<picture", "title": "title", "dc:title": "title",
     "itunes:author": "itunes_author", "dc:creator": "author", "dc:author": "author", "managingeditor": "author", "logo": "logo",
     "itunes:new-feed-url": "new_feed_url",
 }
@@ -61,6 +61,8 @@ _PLACES = {
     "<image": {"url": "image"},
     "<group": {"media:content": "<media"},
 }
+
+_PERSON_NAMES = frozenset({"name", "itunes:name"})
 
 _TRUNCATIONS = frozenset({"no element found", "unclosed token", "partial character", "unclosed CDATA section"})
 
@@ -232,7 +234,7 @@ def _handlers(reading: Reading, parser: expat.XMLParserType) -> tuple[Callable[[
         if key == "title":
             pieces.append(f"{tag}{canonical(name).rpartition(':')[2]}>")
         elif level == 1 and tag == "<":
-            parser.CharacterDataHandler = person.append if key == "author" and canonical(name) == "name" else None
+            parser.CharacterDataHandler = person.append if key.endswith("author") and canonical(name) in _PERSON_NAMES else None
         elif level == 1:
             parser.CharacterDataHandler = listen
             if person:
@@ -262,7 +264,7 @@ def _link(role: str, attributes: dict[str, str], texts: dict[str, str], links: l
     elif role == "<media":
         told = {name.lower(): value for name, value in attributes.items()}
         links.append(RawLink(told.get("url", ""), told.get("type", ""), told.get("filesize", ""), told.get("medium", "")))
-    elif role == "<picture" and href:
+    elif role == "<picture" and href and told.get("rel", "image").lower() == "image":     # itunes:link came before itunes:image
         texts["itunes_image"] = href
 
 
