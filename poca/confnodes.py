@@ -28,6 +28,8 @@ _YAML = "tag:yaml.org,2002:"
 _TEXTS = frozenset(_YAML + name for name in ("str", "int", "float", "bool", "null", "timestamp", "value", "merge"))
 _NOT_YAML = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")     # YAML 1.1, 5.1
 
+_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")          # YAML 1.1, 5.4
+
 Pairs = dict[str, tuple[Node, Node]]
 
 
@@ -50,7 +52,7 @@ class Document:
         self.file = file
         self.written, self.mode = _load(file)
         self.flaws: list[Flaw] = []
-        self._lines = self.written.splitlines()
+        self._lines = _BREAK.split(self.written.rstrip("\n"))
         self._steps = 0
         self._read: dict[int, tuple[Pairs, list[Flaw]]] = {}
         self.root = self._compose()
@@ -66,7 +68,7 @@ class Document:
     def faults(self, flaws: Iterable[Flaw]) -> tuple[Fault, ...]:
         """Each once, in the file's order. What is missed after the last line is told at its end."""
         faults = []
-        last = max(len(self._lines) - 1, 0)
+        last = len(self._lines) - 1
         for flaw in sorted(dict.fromkeys(flaws), key=lambda flaw: (flaw.line, flaw.column)):
             column = flaw.column if flaw.line <= last else len(self._lines[last])
             faults.append(Fault(str(self.file), min(flaw.line, last) + 1, column + 1, flaw.message))
@@ -196,7 +198,7 @@ def _load(file: Path) -> tuple[str, int]:
 
 def _place(before: str) -> tuple[int, int]:
     """Line and column behind this text, from 0, by YAML's line breaks."""
-    lines = re.split(r"\r\n|[\n\r\x85\u2028\u2029]", before)
+    lines = _BREAK.split(before)
     return len(lines) - 1, len(lines[-1])
 
 

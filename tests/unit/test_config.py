@@ -79,7 +79,8 @@ def test_a_title_is_the_text_as_written(file: Path, written: str) -> None:
 def test_every_text_option_keeps_its_text(file: Path) -> None:
     read = show(
         file,
-        "category: 007\nrename: 2024\nspace: off\nmetadata: {artist: [12:30, yes], date: 2024-01-01, comment: ''}\nfilters: {title: 010, filename: on}",
+        "category: 007\nrename: 2024\nspace: off\nmetadata: {artist: [12:30, yes], date: 2024-01-01, comment: ''}\n"
+        "filters: {title: 010, filename: on}",
     )
     assert (read.category, read.rename, read.space) == ("007", "2024", "off")
     assert read.metadata == (("artist", "12:30"), ("artist", "yes"), ("date", "2024-01-01"), ("comment", ""))
@@ -299,7 +300,8 @@ def test_no_secret_of_the_file_stands_in_a_fault(file: Path) -> None:
         "settings:\n  base_dir: /p\n  max_number: 'https://u:hunter2@h/?k=hunter2'\n  timeout: 'https://u:hunter2@h/?k=hunter2'\n"
         "  email: {fromaddr: a, toaddr: b, password: [hunter2], password: hunter2, host: 'x:hunter2@y'}\n"
         "  'https://u:hunter2@h/?k=hunter2': 1\n"
-        "subscriptions:\n- {title: A, url: 'ftp://u:hunter2@h/f?t=hunter2'}\n- {title: B, url: 'https://u:hunter2@h:x/'}\n- {title: C, url: 'u:hunter2@h'}\n",
+        "subscriptions:\n- {title: A, url: 'ftp://u:hunter2@h/f?t=hunter2'}\n- {title: B, url: 'https://u:hunter2@h:x/'}\n"
+        "- {title: C, url: 'u:hunter2@h'}\n",
     )
     assert len(found) >= 7
     assert not [told for told in found if "hunter2" in told]
@@ -596,7 +598,8 @@ def test_options_that_go_together_are_none(file: Path, lines: str) -> None:
 
 
 def test_a_contradiction_of_a_subscription_with_the_defaults_is_the_subscriptions(file: Path) -> None:
-    text = f"{SETTINGS}defaults: {{max_days: 30}}\nsubscriptions:\n- {{title: A, url: http://a/, from_the_top: yes}}\n- {{title: B, url: http://b/, from_the_top: yes, max_days: null}}\n"
+    shows = "- {title: A, url: http://a/, from_the_top: yes}\n- {title: B, url: http://b/, from_the_top: yes, max_days: null}\n"
+    text = f"{SETTINGS}defaults: {{max_days: 30}}\nsubscriptions:\n{shows}"
     read = load(file, text)
     assert [s.title for s in read.subscriptions] == ["B"]
     assert str(read.faults[0]).removeprefix(f"{file}:").startswith("4:44: 'A': defaults.max_days (line 2) is 30 and from_the_top (line 4) is yes")
@@ -630,7 +633,8 @@ def test_what_is_left_out_has_its_default(file: Path) -> None:
 def test_all_settings_are_read(file: Path) -> None:
     read = settings(
         file,
-        "state_dir: /s\nfilenames: restrictive\nid3v2version: 03\nid3removev1: no\nuseragent: Tester/1.0 (x)\nparallel: 1\nper_host: 2\nhost_delay: 0.5\n"
+        "state_dir: /s\nfilenames: restrictive\nid3v2version: 03\nid3removev1: no\nuseragent: Tester/1.0 (x)\nparallel: 1\n"
+        "per_host: 2\nhost_delay: 0.5\n"
         "timeout: '2'\nmin_speed: 0\nmax_feed_mb: 1\nmax_episode_mb: 1.5\nmin_free_mb: 0\ntimezone: UTC\nfollow_moves: off\nlogfile: null",
     )
     assert read == Settings(Path("/pods"), Path("/s"), "restrictive", 3, False, "Tester/1.0 (x)", 1, 2, 0.5, 2, 0, 1, 1.5, 0, UTC, False, None, None)
