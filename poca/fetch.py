@@ -10,11 +10,12 @@ import io
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from poca import text
 from poca.errors import Trouble, WebError
+from poca.gate import Aside
 from poca.model import Settings, Validators
 from poca.web import WHOLE, Answer, Web
 
@@ -22,9 +23,6 @@ PIECE = 256 * 1024  # bytes read or unpacked at a time
 TRIES = 3
 LAYERS = 3          # of packing, announced or not; more of them is nobody's feed
 MEMBERS = 10_000    # of a gzip stream; each costs time, even where it holds nothing
-
-Aside = Callable[[], AbstractContextManager[object]]
-
 
 @dataclass(frozen=True, slots=True)
 class Unmodified:

@@ -1,4 +1,4 @@
-"""Manners on the network: who may ask which host when, redirects, logins, proxies.
+"""Manners on the network: redirects, logins, proxies, and no host asked too often.
 
 One GET at a time by :meth:`Web.open`, from any thread. What a connection is, :mod:`poca.wire` knows, which is imported
 with the first request, as a run without subscriptions needs none of it.
@@ -9,38 +9,33 @@ login is for one origin (name, scheme and port; RFC 9110, 4.3.1), except that it
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from functools import cached_property
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin, urlsplit
 
 from poca import text
 from poca.errors import Trouble, WebError
+from poca.gate import Aside, Gate
 from poca.model import Settings
 
 if TYPE_CHECKING:
     from netrc import netrc
 
-    from poca.wire import Limits, Response, Wire
+    from poca.sockets import Limits
+    from poca.wire import Response, Wire
 
 REDIRECTS = 20
 DAY = 86_400        # seconds: no Retry-After counts for more
 WHOLE = 5           # an answer must come whole within so many times `timeout`
 _PORTS = {"http": 80, "https": 443}
-
-Aside = Callable[[], AbstractContextManager[object]]
-
 
 # ----------------------------------------------------------------------------------------------------------- addresses
 
@@ -97,6 +92,7 @@ def _quoted(part: str) -> str:
 def _host(name: str) -> str:
     """A host name in ASCII (IDNA) and lower case, or an IP address; "" when it is neither."""
     if ":" in name:
+        import ipaddress
         try:
             return str(ipaddress.IPv6Address(name))
         except ValueError:
@@ -157,6 +153,7 @@ class Proxies:
         return proxy
 
     def _is_direct(self, there: Place) -> bool:
+        import ipaddress
         for name in self._direct:
             bare = name.lstrip("*.")
             if name == "*" or there.host == bare or there.host.endswith("." + bare) or f"{there.host}:{there.port}" == name:
@@ -183,81 +180,6 @@ def _read_netrc(env: Mapping[str, str]) -> netrc | None:
     return None
 
 
-# ---------------------------------------------------------------------------------------------------------------- gate
-
-class _Turn:
-    """A request that waits for its host, or is under way."""
-
-    __slots__ = ("granted", "started")
-
-    def __init__(self) -> None:
-        self.granted, self.started = threading.Event(), False
-
-
-class _Queue:
-    """The requests of one host: how many are under way, which waits for its start, who waits for a place."""
-
-    __slots__ = ("next_start", "running", "starting", "waiting")
-
-    def __init__(self) -> None:
-        self.running, self.starting, self.next_start = 0, False, 0.0
-        self.waiting: deque[_Turn] = deque()
-
-
-class Gate:
-    """At most ``per_host`` requests at once to one host, ``delay`` seconds between two starts, first come first served.
-
-    Who holds a place at a host gives it back before asking for another, at whatever host: so nobody waits for ever.
-    """
-
-    def __init__(self, per_host: int, delay: float) -> None:
-        self._per_host, self._delay = per_host, delay
-        self._queues: dict[str, _Queue] = {}
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def place(self, host: str, aside: Aside, waited: Callable[[float], None]) -> Iterator[None]:
-        """Holds one of the host's places. While the caller waits for it, it is in ``aside()``; then ``waited`` is told
-        the seconds that it took."""
-        turn = _Turn()
-        with self._lock:
-            queue = self._queues.setdefault(host, _Queue())
-            queue.waiting.append(turn)
-            self._advance(queue)
-        try:
-            begin = time.monotonic()
-            if not turn.granted.is_set() or queue.next_start > begin:
-                with aside():
-                    turn.granted.wait()
-                    time.sleep(max(0.0, queue.next_start - time.monotonic()))
-                waited(time.monotonic() - begin)
-            if self._delay:
-                with self._lock:
-                    self._start(queue, turn)
-            yield
-        finally:
-            with self._lock:
-                if turn.granted.is_set():
-                    queue.running -= 1
-                    if self._delay and not turn.started:    # interrupted
-                        queue.starting = False
-                else:
-                    queue.waiting.remove(turn)
-                self._advance(queue)
-
-    def _start(self, queue: _Queue, turn: _Turn) -> None:
-        turn.started, queue.starting = True, False
-        queue.next_start = time.monotonic() + self._delay
-        self._advance(queue)
-
-    def _advance(self, queue: _Queue) -> None:
-        """Lets the next ones in. With a delay only one, until it has really started: coming back from ``aside`` may take long."""
-        while queue.waiting and queue.running < self._per_host and not queue.starting:
-            queue.running += 1
-            queue.starting = bool(self._delay)
-            queue.waiting.popleft().granted.set()
-
-
 # ------------------------------------------------------------------------------------------------------------- answers
 
 class Answer:
@@ -282,6 +204,7 @@ class Answer:
 
     def failure(self) -> WebError:
         """The error that this answer is, where its status is no success."""
+        from http import HTTPStatus
         try:
             words = f"{self.status} ({HTTPStatus(self.status).phrase})"
         except ValueError:
@@ -294,6 +217,7 @@ class Answer:
 
 def retry_after(value: str, now: float) -> int | None:
     """Seconds to wait (RFC 9110, 10.2.3), at most a day; None for junk. ``now`` is for the form with a date."""
+    from email.utils import parsedate_to_datetime
     value = value.strip()
     if re.fullmatch(r"[0-9]{1,99}", value):
         return min(int(value), DAY)
@@ -313,13 +237,17 @@ class Web:
         self._settings, self._env = settings, env
         self._gate = Gate(settings.per_host, settings.host_delay)
         self._proxies = Proxies(env)
+        self._wire: Wire | None = None
+        self._lock = threading.Lock()
         # What cannot stand in a header is no reason to ask nobody.
         self._useragent = re.sub(r"[^\x20-\x7e\xa0-\xff]+", " ", settings.useragent).strip()
 
-    @cached_property
-    def _wire(self) -> Wire:
+    def _connections(self) -> Wire:
         from poca.wire import Wire
-        return Wire(self._settings.parallel + 16, self._env)
+        with self._lock:
+            if self._wire is None:
+                self._wire = Wire(self._settings.parallel + 16, self._env)
+            return self._wire
 
     @cached_property
     def _netrc(self) -> netrc | None:
@@ -327,7 +255,8 @@ class Web:
 
     def close(self) -> None:
         """Closes the connections that are kept."""
-        self._wire.close()
+        if self._wire:
+            self._wire.close()
 
     @contextmanager
     def open(
@@ -339,7 +268,7 @@ class Web:
         ``timeout``, and ``timeout`` for each read. Waiting for a host does not count; meanwhile the caller is in
         ``aside()``. ``auth_from``: the URL whose login is meant, where that is not ``url`` itself (that of the feed).
         """
-        from poca.wire import Limits
+        from poca.sockets import Limits
         timeout = self._settings.timeout
         allowed = WHOLE * timeout if deadline is None else deadline
         limits = Limits(timeout, allowed, time.monotonic() + allowed)
@@ -387,7 +316,7 @@ class Web:
             if proxy and there.scheme == "http":
                 sent.update(proxy_login(proxy))
                 target = there.url
-            return self._wire.get(Route(there.scheme, there.host, there.port, proxy), target, sent, limits)
+            return self._connections().get(Route(there.scheme, there.host, there.port, proxy), target, sent, limits)
         except WebError as error:
             error.host = there.host
             if redirected:

@@ -1,22 +1,15 @@
-"""Connections: one GET over HTTP/1.1, on sockets whose every wait ends on time (owns http.client, ssl and socket).
+"""Connections: one GET over HTTP/1.1, on the sockets of :mod:`poca.sockets` (owns http.client).
 
 Built on http.client: an hourly run is a hundred round trips, which cost four times as much by way of a session of
-requests, and that neither bounds an answer as a whole nor the length of what it reads of a chunk or a trailer.
-
-Every wait of a request is one call on its socket, and :class:`_Bounded` gives each call no longer than is left of the
-request. So a server that drips a byte now and then, in the status line, the headers or the body, ends with the deadline,
-as does a slow TLS handshake, without a thread that watches. The one wait that no socket bounds is the look-up of a
-name: it is done by a thread of its own, which is left behind when it takes too long.
+requests, and that bounds neither an answer as a whole nor the length of a line it reads between two chunks.
 
 Imported by :mod:`poca.web` when the first request is made.
 """
 
 from __future__ import annotations
 
-import errno
 import http.client
 import math
-import os
 import re
 import select
 import socket
@@ -27,37 +20,14 @@ import weakref
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from poca import text
 from poca.errors import Trouble, WebError
+from poca.sockets import UNREACHABLE, Bounded, BoundedTLS, Limits, dial, tls_context
 
 DRAIN = 4096        # bytes: the rest of an answer that is read, so that its connection can be used again
 DRAIN_TIME = 0.5    # seconds that this may take
-
-
-@dataclass(slots=True)
-class Limits:
-    """How long a request may take: ``timeout`` seconds to connect and between two packets, and all of it ``allowed``
-    seconds, which are over at ``deadline`` (of time.monotonic)."""
-
-    timeout: float
-    allowed: float
-    deadline: float
-
-    def left(self) -> float:
-        """Seconds, at most ``timeout``; raises TimeoutError where there are none."""
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return min(left, self.timeout)
-
-    def extend(self, seconds: float) -> None:
-        """For time that does not count."""
-        self.deadline += seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,109 +40,6 @@ class Route:
     proxy: str = ""
 
 
-# ------------------------------------------------------------------------------------------------------------ sockets
-
-class _Bounded(socket.socket):
-    """A socket that waits for bytes ``patience`` seconds, and never past ``deadline``. ``ended``: no more will come."""
-
-    patience = 0.0
-    deadline = math.inf
-    ended = False
-
-    def recv_into(self, *args: Any, **options: Any) -> int:
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        wait = min(left, self.patience)
-        if wait != self.gettimeout():
-            self.settimeout(wait)
-        count = super().recv_into(*args, **options)
-        self.ended = not count
-        return count
-
-
-class _BoundedTLS(_Bounded, ssl.SSLSocket):
-    """The same over TLS; OpenSSL's own loops, as in a handshake, heed the socket's timeout as a whole."""
-
-
-def _addresses(host: str, port: int, wait: float) -> list[Any]:
-    """The addresses of a name; raises OSError. getaddrinfo knows no timeout, so one that hangs is left to itself."""
-    found: SimpleQueue[list[Any] | OSError] = SimpleQueue()
-
-    def look_up(flags: int = 0) -> None:
-        try:
-            found.put(socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM, flags=flags))
-        except OSError as error:
-            found.put(error)
-
-    if re.fullmatch(r"[\d.]+|.*:.*", host):
-        look_up(socket.AI_NUMERICHOST)
-    else:
-        threading.Thread(target=look_up, name=f"look-up of {host}", daemon=True).start()
-    try:
-        answer = found.get(timeout=wait)
-    except Empty:
-        raise socket.gaierror(socket.EAI_AGAIN, "timed out") from None
-    if isinstance(answer, OSError):
-        raise answer
-    return answer
-
-
-def _dial(host: str, port: int, limits: Limits) -> _Bounded:
-    """Connects within ``timeout``, of which each of the host's addresses gets its share; raises OSError."""
-    addresses = _addresses(host, port, limits.left())
-    end = time.monotonic() + limits.left()
-    failures: list[OSError] = []
-    for index, (family, kind, protocol, _, address) in enumerate(addresses):
-        try:
-            sock = _Bounded(family, kind, protocol)
-        except OSError as error:
-            failures.append(error)
-            continue
-        try:
-            sock.settimeout(max((end - time.monotonic()) / (len(addresses) - index), 0.001))
-            sock.connect(address)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except BaseException as error:
-            sock.close()
-            if not isinstance(error, OSError):
-                raise
-            failures.append(error)
-            continue
-        sock.patience, sock.deadline = limits.timeout, limits.deadline
-        return sock
-    # A host is not unreachable for having an address of a kind that this machine cannot use.
-    telling = [error for error in failures if error.errno not in _UNREACHABLE]
-    raise (telling or failures)[0]
-
-
-def tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
-    """The trusted certificates: those of REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE (a file or a folder), else the system's
-    (SSL_CERT_FILE and SSL_CERT_DIR name others), else certifi's where the system has none. Reading them takes 25 ms of
-    CPU, so that all connections of a run share one. Raises WebError."""
-    bundle = env.get("REQUESTS_CA_BUNDLE") or env.get("CURL_CA_BUNDLE") or ""
-    try:
-        if bundle:
-            folder = Path(bundle).is_dir()
-            context = ssl.create_default_context(cafile=None if folder else bundle, capath=bundle if folder else None)
-        else:
-            context = ssl.create_default_context()
-            if not _has_system_store():
-                import certifi
-                context.load_verify_locations(certifi.where())
-    except (OSError, ImportError) as error:     # also ssl.SSLError: a file without certificates
-        named = f" in {bundle}" if bundle else " of this machine"
-        raise WebError(f"the trusted certificates{named} cannot be read, so no https URL can be asked", Trouble.CERTIFICATE) from error
-    context.sslsocket_class = _BoundedTLS
-    context.set_alpn_protocols(["http/1.1"])
-    return context
-
-
-def _has_system_store() -> bool:
-    paths = ssl.get_default_verify_paths()
-    return bool(paths.cafile or (paths.capath and any(os.scandir(paths.capath))))
-
-
 # --------------------------------------------------------------------------------------------------------- connections
 
 class _ProxyRefusal(OSError):
@@ -182,7 +49,7 @@ class _ProxyRefusal(OSError):
 class _Connection(http.client.HTTPConnection):
     """A connection along a route. ``wire`` is its socket, also after http.client let go of it."""
 
-    wire: _Bounded
+    wire: Bounded
 
     def __init__(self, route: Route, context: ssl.SSLContext | None) -> None:
         super().__init__(route.host, route.port)
@@ -194,16 +61,16 @@ class _Connection(http.client.HTTPConnection):
         route = self.route
         if route.proxy:
             proxy = urlsplit(route.proxy)
-            self.sock = self.wire = _dial(proxy.hostname or "", proxy.port or 80, limits)
+            self.sock = self.wire = dial(proxy.hostname or "", proxy.port or 80, limits)
         else:
-            self.sock = self.wire = _dial(route.host, route.port, limits)
+            self.sock = self.wire = dial(route.host, route.port, limits)
         if self.context is None:
             return
         if route.proxy:
             self._tunnel_by_proxy()
         self.wire.settimeout(limits.left())
         self.sock = self.context.wrap_socket(self.wire, server_hostname=route.host)
-        assert isinstance(self.sock, _BoundedTLS)
+        assert isinstance(self.sock, BoundedTLS)
         self.wire = self.sock
         self.wire.patience, self.wire.deadline = limits.timeout, limits.deadline
 
@@ -252,7 +119,7 @@ class Wire:
         self._lock = threading.Lock()
         self._context: ssl.SSLContext | None = None
         self._context_lock = threading.Lock()
-        self.close = weakref.finalize(self, _close_all, self._idle)
+        weakref.finalize(self, _close_all, self._idle)
 
     def get(self, route: Route, target: str, headers: Mapping[str, str], limits: Limits) -> Response:
         """Sends one request, and reads the status and headers of the answer. Raises WebError."""
@@ -316,6 +183,10 @@ class Wire:
             oldest = self._idle.pop(0) if len(self._idle) > self._keep else None
         if oldest:
             oldest.close()
+
+    def close(self) -> None:
+        with self._lock:
+            _close_all(self._idle)
 
     def _tls(self) -> ssl.SSLContext:
         with self._context_lock:
@@ -448,7 +319,6 @@ def _told_length(headers: Headers) -> int | None:
 
 # --------------------------------------------------------------------------------------------------------------- words
 
-_UNREACHABLE = (errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _CERTIFICATE_FAULTS = {     # X509_V_ERR_... of OpenSSL
     9: "is not valid yet", 10: "has expired", 18: "is signed by itself, by nobody who is trusted", 19: "comes from an unknown issuer",
     20: "comes from an unknown issuer", 21: "comes from an unknown issuer", 23: "was revoked", 62: "is for another name", 64: "is for another name",
@@ -491,7 +361,7 @@ def _unconnected(error: Exception, route: Route, limits: Limits) -> WebError:
             return failed(str(error))
         case ConnectionError() | http.client.HTTPException() | ValueError():
             return failed("the connection was closed before it was made")
-        case OSError() if error.errno in _UNREACHABLE:
+        case OSError() if error.errno in UNREACHABLE:
             return failed("the network or the host cannot be reached", no_network=True)
     return failed(f"no connection ({text.shown(getattr(error, 'strerror', None) or 'of an unknown reason')})")
 

@@ -171,7 +171,7 @@ def test_a_body_without_end_costs_no_more_than_the_limit(server: Server, web: We
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("announced", [True, False])
 def test_a_packed_bomb_costs_no_more_than_the_limit(server: Server, web: Web, layers: int, announced: bool) -> None:
-    bomb = bytes(200_000_000)
+    bomb = bytes(100_000_000)
     for _ in range(layers):
         bomb = gzip.compress(bomb, 1)
     server.routes["/f"] = Reply(body=bomb, headers={"Content-Encoding": ", ".join(["gzip"] * layers)} if announced else {})
@@ -195,11 +195,11 @@ def test_a_redirect_with_a_large_a_slow_or_an_endless_body_costs_nothing(server:
 
 def test_slow_redirects_share_the_time_of_one_answer(server: Server, web: Web) -> None:
     numbers = itertools.count()
-    server.routes["/f"] = lambda _: Reply(302, headers={"Location": f"/f?{next(numbers)}"}, delay=TIMEOUT * 0.7)
+    server.routes["/f"] = lambda _: Reply(302, headers={"Location": f"/f?{next(numbers)}"}, delay=TIMEOUT * 0.4)
     with within(WHOLE), pytest.raises(WebError) as caught, web.open(server.url("/f"), deadline=WHOLE):
         pass
     assert caught.value.trouble is Trouble.STALLED
-    assert server.count("/f") < 10
+    assert server.count("/f") < 15
 
 
 def test_the_page_of_an_error_is_not_read(server: Server, web: Web) -> None:
@@ -279,11 +279,11 @@ def read_all(web: Web, url: str) -> bytes:
         return b"".join(iter(lambda: answer.read(65_536), b""))
 
 
-def test_a_download_may_take_its_time_as_long_as_bytes_come(server: Server, web: Web) -> None:
-    server.routes["/a"] = lambda _: Raw(OK, b"Content-Length: 40\r\n\r\n", drip(b"x" * 40, TIMEOUT / 5))
+def test_a_download_may_take_its_time_as_long_as_bytes_come(server: Server) -> None:
+    server.routes["/a"] = lambda _: Raw(OK, b"Content-Length: 40\r\n\r\n", drip(b"x" * 40, 0.04))
     begin = time.monotonic()
-    assert read_all(web, server.url("/a")) == b"x" * 40
-    assert time.monotonic() - begin > WHOLE
+    assert read_all(make(timeout=0.25), server.url("/a")) == b"x" * 40
+    assert time.monotonic() - begin > 5 * 0.25
 
 
 @pytest.mark.parametrize("how", [how for how in SLOW if "its body" not in how and "its packed body" not in how])
