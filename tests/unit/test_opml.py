@@ -59,7 +59,7 @@ def test_nested_feeds_are_found_with_their_folders_as_categories():
         "  </outline>", '  <outline text="E" xmlUrl="http://e/"/>', "</outline>", '<outline text="F" xmlUrl="http://f/"/>',
     ))
     assert [(values["title"], values.get("category")) for values in found.subscriptions] == [
-        ("A", "News"), ("B", "News"), ("C", "Own,/Other"), ("D", "News"), ("E", None), ("F", None),
+        ("A", "News"), ("B", "News"), ("B2", "News"), ("C", "Own,/Other"), ("D", "News"), ("E", None), ("F", None),
     ]
     assert found.notes == []
 
@@ -104,6 +104,12 @@ def test_letters_come_as_they_were_meant_in_every_encoding(encoding, declared):
     declaration = "<?xml version='1.0'" + (f" encoding='{declared}'" if declared else "") + "?>\n"
     data = outlines('<outline text="Привет" xmlUrl="http://a/"/>', declaration=declaration).decode().encode(encoding)
     assert feeds(data) == [("Привет", "http://a/")]
+
+
+@pytest.mark.parametrize("title", ["A", "AB"])
+def test_a_text_of_single_bytes_that_calls_itself_utf16_is_no_utf16(title):
+    data = outlines(f'<outline text="{title}" xmlUrl="http://a/"/>', declaration="<?xml version='1.0' encoding='utf-16'?>")
+    assert feeds(data) == [(title, "http://a/")]
 
 
 def test_an_encoding_that_does_not_fit_is_told():
