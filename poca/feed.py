@@ -46,7 +46,7 @@ def parse_feed(body: bytes, content_type: str | None, url: str) -> FeedDoc:
         return document(reading.raw, url, repairs, cut)
     if fault:
         repairs += (f"line {fault.line}, column {fault.column} is no proper XML ({fault.message}); the feed was read as well as can be",)
-    raw, cut = _judged(data, fault)
+    raw, cut = _judged(data, fault, url)
     return document(raw, url, repairs, cut)
 
 
@@ -77,8 +77,12 @@ def _feedparser() -> Any:
         # The title of a media:content is none of its entry, and those of a live item none of its channel.
         Mixin._start_media_title = lambda self, attributes: self.push("media_title", 1)
         Mixin._end_media_title = lambda self: self.pop("media_title")
-        # It would put names and mail addresses together, and take them apart again.
+        # It would call a link that does not tell its type a page.
+        start_link = Mixin._start_link
+        Mixin._start_link = lambda self, attributes: start_link(self, {"type": ""} | attributes if attributes.get("rel") == "enclosure" else attributes)
+        # It would put names and mail addresses together, take them apart again, and take itunes:owner for an author.
         Mixin._sync_author_detail = lambda self, key="author": None
+        Mixin._save_author = _save_author
         # Its tables are filled at first use, which is safe on one thread only.
         feedparser.parse(io.BytesIO(b'<rss version="2.0"><channel><item><title>x</title></item></channel></rss>'), response_headers={})
         return feedparser
@@ -88,6 +92,11 @@ def _start_itunes_picture(self: Any, attributes: dict[str, str]) -> None:
     href = attributes.get("url") or attributes.get("href")
     if href and attributes.get("rel", "image") == "image":       # itunes:link rel="image" came before itunes:image
         self._get_context()["itunes_picture"] = href
+
+
+def _save_author(self: Any, key: str, value: str, prefix: str = "author") -> None:
+    if (prefix, key) == ("author", "name") and value:
+        self._get_context()["author_name"] = value
 
 
 def _start_itunes_author(self: Any, attributes: dict[str, str]) -> None:
@@ -100,16 +109,17 @@ def _end_itunes_author(self: Any) -> None:
     self.inauthor = 0
 
 
-def _judged(data: bytes, fault: feedfast.Fault | None) -> tuple[RawFeed, str]:
+def _judged(data: bytes, fault: feedfast.Fault | None, url: str) -> tuple[RawFeed, str]:
     """What feedparser makes of ``data`` (UTF-8), and where it was cut. Raises FeedError."""
     feedmend.refuse_hostile(data, fault)
     shape = feedmend.shape(data)
     if not shape.closed:
         data = data[:shape.last_entry_end]
     feedparser = _feedparser()
+    # Without an address to start from it lets an element's xml:base act on what comes after the element.
+    headers = {"content-type": "application/xml; charset=utf-8", "content-location": url}
     try:
-        found = feedparser.parse(
-            io.BytesIO(data), response_headers={"content-type": "application/xml; charset=utf-8"}, resolve_relative_uris=False, sanitize_html=False)
+        found = feedparser.parse(io.BytesIO(data), response_headers=headers, resolve_relative_uris=False, sanitize_html=False)
         raw = RawFeed(_feed_texts(found.feed), [_raw_entry(entry) for entry in found.entries])
     except Exception as error:     # it raises whatever its parsers do
         raise FeedError("the answer could not be read as a feed") from error
@@ -123,8 +133,8 @@ def _judged(data: bytes, fault: feedfast.Fault | None) -> tuple[RawFeed, str]:
 
 
 def _feed_texts(feed: Any) -> dict[str, str]:
-    keys = {"title": "title", "author": "author", "itunes_author": "itunes_author", "itunes_picture": "itunes_image", "logo": "logo",
-            "itunes_new-feed-url": "new_feed_url"}
+    keys = {"title": "title", "author": "author", "author_name": "author_name", "itunes_author": "itunes_author",
+            "itunes_picture": "itunes_image", "logo": "logo", "itunes_new-feed-url": "new_feed_url"}
     texts = _texts(feed, keys)
     if image := _text(feed.get("image", {}).get("href")):
         texts["image"] = image
@@ -134,7 +144,7 @@ def _feed_texts(feed: Any) -> dict[str, str]:
 def _raw_entry(entry: Any) -> RawEntry:
     keys = {"id": "guid", "title": "title", "published": "published", "updated": "updated", "created": "created",
             "itunes_duration": "duration", "itunes_season": "season", "itunes_episode": "episode", "itunes_episodetype": "episode_type",
-            "author": "author", "itunes_author": "itunes_author"}
+            "author": "author", "author_name": "author_name", "itunes_author": "itunes_author"}
     enclosures = [RawLink(_text(link.get("href")), _text(link.get("type")), _text(link.get("length")))
                   for link in entry.get("links", ()) if link.get("rel") == "enclosure"]
     media = [RawLink(_text(link.get("url")), _text(link.get("type")), _text(link.get("filesize")), _text(link.get("medium")))
@@ -144,11 +154,7 @@ def _raw_entry(entry: Any) -> RawEntry:
 
 def _texts(found: Any, keys: dict[str, str]) -> dict[str, str]:
     # dict.get: FeedParserDict's own takes "published" for a missing "updated".
-    texts = {key: _text(dict.get(found, theirs)) for theirs, key in keys.items() if dict.get(found, theirs) is not None}
-    names = [author["name"] for author in found.get("authors", ()) if author.get("name")]
-    if names:
-        texts["author_name"] = names[-1]
-    return texts
+    return {key: _text(dict.get(found, theirs)) for theirs, key in keys.items() if dict.get(found, theirs) is not None}
 
 
 def _text(value: object) -> str:
