@@ -119,22 +119,26 @@ class State:
             self._upsert("subscription", ("title",), {"title": title, "generation": generation + 1})
         return generation + 1
 
-    def bump(self, title: str) -> None:
-        """Makes every plan that was made before worthless: for whoever changes the history outside of a plan."""
-        with self._commit():
-            self._db.execute("INSERT INTO subscription (title, generation) VALUES (?, 1) ON CONFLICT DO UPDATE SET generation = generation + 1",
-                             to_sql(title))
+    def generation(self, title: str) -> int:
+        """Grows with whatever is recorded of the subscription's episodes: a plan made before that is worthless."""
+        rows = self._rows("SELECT generation FROM subscription WHERE title = ?", title)
+        return int(rows[0][0]) if rows else 0
+
+    def _bump(self, title: str) -> None:
+        self._db.execute("INSERT INTO subscription (title, generation) VALUES (?, 1) ON CONFLICT DO UPDATE SET generation = generation + 1", to_sql(title))
 
     def put(self, title: str, *episodes: Episode) -> None:
         """Records the episodes whole, new ones and changed ones, in one commit."""
         with self._commit():
             self._put(title, episodes)
+            self._bump(title)
 
     def forget(self, title: str, *keys: str) -> None:
         """Drops the records of episodes."""
         with self._commit():
             self._db.executemany("DELETE FROM episode WHERE subscription = (SELECT id FROM subscription WHERE title = ?) AND key = ?",
                                  [to_sql(title, key) for key in keys])
+            self._bump(title)
 
     def read_feed(self, title: str, url: str, fetched: Fetched | None, now: int) -> None:
         """The feed answered well at ``now``. None, or the validators that are known: it is unchanged, which is written

@@ -208,9 +208,14 @@ def _create(path: Path) -> None:
 
 def _load(path: Path, patience: float) -> tuple[sqlite3.Connection, dict[str, History]]:
     """An open history, checked, brought up to date and read. Raises DamageError, StateError, sqlite3.Error."""
+    if not path.is_file():
+        raise StateError(f"The history {path} is no file.")
     # SQLite would open such a file for reading only, and fail at the first step of a plan.
     if not os.access(path, os.R_OK | os.W_OK):
         raise StateError(f"The history {path} cannot be written to.")
+    with path.open("rb") as file:
+        if file.read(19)[18:] > b"\x02":       # a write version that SQLite does not know: it would only read
+            raise DamageError("it can only be read")
     db = _connect(path, "rw", patience)
     try:
         return db, _sound(db, path)
@@ -224,19 +229,22 @@ def _sound(db: sqlite3.Connection, path: Path) -> dict[str, History]:
         (application,), (version,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
         if application != _APPLICATION or version < 1:
             raise DamageError("it is empty" if not application and not version else "it is no history of poca")
-        if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        # Not quick_check, which is hardly quicker and takes an index for sound whose every write fails.
+        if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
             raise DamageError("it does not pass SQLite's check")
         if version > len(_STEPS):
             raise StateError(f"The history {path} was written by a newer poca, which has to be used from now on; nothing was done.")
         for pragma in ("journal_mode = DELETE", "synchronous = FULL", "foreign_keys = ON"):
             db.execute(f"PRAGMA {pragma}")
         _migrate(db)
-        _check_types(db)
+        _check_values(db)
         return read(db)
     except sqlite3.Error as error:
         if _is_damage(error):
             raise DamageError("it cannot be read") from error
         raise
+    except ValueError as error:
+        raise DamageError("what it holds makes no sense") from error
 
 
 def _migrate(db: sqlite3.Connection) -> None:
@@ -253,13 +261,16 @@ def _migrate(db: sqlite3.Connection) -> None:
             raise
 
 
-def _check_types(db: sqlite3.Connection) -> None:
+def _check_values(db: sqlite3.Connection) -> None:
     # SQLite itself takes any type anywhere, so that a damaged row can come through its check as a sound one.
     for table in _TABLES:
         columns = db.execute(f"PRAGMA table_info({table})").fetchall()
         wrong = " OR ".join(f"typeof({name}) NOT IN ({_TYPES[kind]}{'' if needed else _NULL})" for _, name, kind, needed, *_ in columns)
         if db.execute(f"SELECT 1 FROM {table} WHERE {wrong} LIMIT 1").fetchone():
             raise DamageError("what it holds makes no sense")
+    for table in ("meta", "rename", "mail"):    # the others are read anyhow
+        for row in db.execute(f"SELECT * FROM {table}"):
+            _cells(row)
 
 
 def snapshot(path: Path, patience: float) -> Opened:
@@ -286,7 +297,7 @@ def save_copy(source: sqlite3.Connection, path: Path) -> None:
     _create(new)
     with closing(_connect(new, "rw", 0)) as target:
         _copy(source, target)
-        if target.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        if target.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
             raise DamageError("it does not pass SQLite's check")
     _replace(new, path)
 
