@@ -54,7 +54,8 @@ def test_a_feed_is_found_however_it_is_written(line, title, url):
 
 def test_nested_feeds_are_found_with_their_folders_as_categories():
     found = read(outlines(
-        '<outline text="feeds">', '  <outline text="News">', '    <outline text="A" xmlUrl="http://a/"/>', '    <outline text="B" xmlUrl="http://b/"></outline>',
+        '<outline text="feeds">', '  <outline text="News">', '    <outline text="A" xmlUrl="http://a/"/>', '    <outline text="B" xmlUrl="http://b/">',
+        '<outline text="B2" xmlUrl="http://b2/"></outline></outline>',
         '    <outline text="Deep"><outline text="C" xmlUrl="http://c/" category="/Own,/Other"/></outline>', '    <outline text="D" xmlUrl="http://d/"/>',
         "  </outline>", '  <outline text="E" xmlUrl="http://e/"/>', "</outline>", '<outline text="F" xmlUrl="http://f/"/>',
     ))
