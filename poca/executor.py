@@ -215,8 +215,10 @@ class Executor:
             elif not self.steps.is_ours():
                 self.tell(events.step_failed(title, "base_dir bears no marker of poca any more: is its drive still mounted? Nothing was done"))
             else:
-                work.generation = generation
-                yield True
+                try:
+                    yield True
+                finally:
+                    work.generation = self.state.generation(title)
                 return
             yield False
 
@@ -226,7 +228,7 @@ class Executor:
         # A run that dies in the middle must not look like one that left nothing to do.
         self.state.settle(title, "")
         if plan.fetched or not plan.error:
-            self.state.read_feed(title, plan.subscription.url, plan.fetched, self.clock())
+            self.state.read_feed(title, plan.moved or plan.subscription.url, plan.fetched, self.clock())
         if plan.moved:
             self.moved.append((plan.subscription, plan.moved))
         if known := (*plan.seen, *plan.gone, *plan.found, *plan.adopted):

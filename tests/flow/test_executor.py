@@ -561,6 +561,16 @@ def test_a_full_disk_does_not_end_the_deletions(cramped: Desk) -> None:
     assert other.unwanted == ()
 
 
+def test_what_a_part_has_already_needs_no_room_again(cramped: Desk) -> None:
+    body = mp3(300)         # 125 kB of 204 kB, with 60 kB to stay free: no room for it a second time
+    one = cramped.entry(1, Reply(body, cut=100_000), body)
+    cramped.settings = replace(cramped.settings, min_free_mb=0.06)
+    cramped.run(one)
+    cramped.run(one)
+    assert cramped.files() == ["ep1.mp3"]
+    assert "range" in cramped.server.asked("/ep1.mp3")[1]
+
+
 def test_nothing_is_deleted_for_a_download_that_would_not_fit_even_then(cramped: Desk) -> None:
     old = held(cramped, 1, 2, 3)
     cramped.options = {"max_number": 2}
@@ -696,7 +706,7 @@ def test_unwanted_ones_stand_in_for_those_that_wait_for_their_next_try(desk: Des
 def test_the_rest_of_a_plan_is_dropped_when_another_poca_was_there_meanwhile(desk: Desk) -> None:
     desk.new_run()
     later = desk.executor.handle(desk.plan(desk.entry(1, Reply(b"", 500), mp3(4))))
-    desk.state.bump("Show")
+    desk.state.put("Show", *desk.state.history("Show").episodes)
     assert desk.executor.handle(later) is None
     assert desk.kinds()[-2:] == ["stale", "done"]
     assert desk.files() == []
