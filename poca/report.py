@@ -111,9 +111,10 @@ def _swallow(stream: TextIO) -> None:
 # ------------------------------------------------------------------------------------------------------ what is told
 
 def log_line(event: Event) -> str | None:
-    """The text of the event for the log, on one line; None for what is not logged. Of what nobody foresaw the log, and
+    """The text of the event for the log, on one line; None for what is not logged (also the
+    counts of a subscription, whose steps are). Of what nobody foresaw the log, and
     only the log, gets the traceback."""
-    if event.level is Level.DETAIL or not event.text:
+    if event.level is Level.DETAIL or event.kind == "done" or not event.text:
         return None
     trace = str(event.data.get("trace", "")).splitlines()
     return " | ".join([text.shown(event.text), *(text.shown(line) for line in trace if line.strip())])
@@ -179,8 +180,7 @@ class Reporter:
         self._tally: dict[str, Counter[str]] = {}       # of subscriptions that are not done
         self._news = False
         self._sums: Mapping[str, object] | None = None
-        redraws = os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
-        self._progress = _Progress(self._out, clock) if terminal and redraws and mode is Mode.NORMAL and not json else None
+        self._progress = _Progress(self._out, clock) if terminal and mode is Mode.NORMAL and not json else None
 
     def tell(self, event: Event) -> None:
         if event.kind in _AFTER_A_DOWNLOAD:

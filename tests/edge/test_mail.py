@@ -6,6 +6,8 @@ import asyncio
 import base64
 import email as emails
 import email.policy
+import os
+import select
 import socket
 import ssl
 import subprocess
@@ -193,6 +195,12 @@ def test_a_mail_arrives_whole(start: Start) -> None:
     assert post.logins == []
 
 
+def test_a_mail_is_sent_in_seven_bits(start: Start) -> None:
+    post, port = start()
+    mail.send(options(port), ENTRIES[:1], timeout=5, now=NOW, hostname="box.example.org")
+    assert post.envelopes[0].content.isascii()
+
+
 def test_a_mail_from_and_to_a_bare_machine_arrives(start: Start) -> None:
     post, port = start()
     assert send(options(port, fromaddr="me@localhost", toaddr="me@localhost")) == ""
@@ -334,6 +342,18 @@ def test_a_mail_that_was_taken_is_sent_however_the_server_says_good_bye(serve: S
 def test_a_password_command_that_fails_is_told_without_its_output(command: str, told: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert told in failure(options(1, password_command=command), timeout=0.5)
     assert capfd.readouterr() == ("", "")
+
+
+def test_nothing_that_a_password_command_started_outlives_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "open")
+    reader = os.open(tmp_path / "open", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert "took longer" in failure(options(1, password_command=f"exec 9>'{tmp_path}/open'; sleep 60 & sleep 60"), timeout=0.5)
+        os.set_blocking(reader, True)
+        assert select.select([reader], [], [], 10)[0], "a process still has the pipe open"
+        assert os.read(reader, 1) == b""
+    finally:
+        os.close(reader)
 
 
 @pytest.mark.parametrize("more", [

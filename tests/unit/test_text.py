@@ -38,6 +38,7 @@ def test_a_url_is_shown_without_its_secrets(url: str, expected: str) -> None:
     "https://track.example/r?to=https%253A%252F%252Fuser%253Ahunter2%2540example.org%252Fx.mp3",
     "https://track.example/redirect.mp3/user:hunter2@example.org/x.mp3",
     "https://track.example/x.mp3%3Fkey%3Ds3cr3t",
+    "https://track.example/x.mp3%3Fs3cr3t",
     "https%3A%2F%2Fuser%3Ahunter2%40example.org%2Fx.mp3%3Fs3cr3t",
 ])
 def test_a_url_within_a_url_is_shown_without_its_secrets(url: str) -> None:
