@@ -197,8 +197,9 @@ def test_a_mail_arrives_whole(start: Start) -> None:
 
 def test_a_mail_is_sent_in_seven_bits(start: Start) -> None:
     post, port = start()
-    mail.send(options(port), ENTRIES[:1], timeout=5, now=NOW, hostname="box.example.org")
+    mail.send(options(port), [LogEntry("Überraschung")], timeout=5, now=NOW, hostname="box.example.org")
     assert post.envelopes[0].content.isascii()
+    assert post.message().get_content() == "Überraschung\n"
 
 
 def test_a_mail_from_and_to_a_bare_machine_arrives(start: Start) -> None:
