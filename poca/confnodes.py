@@ -24,6 +24,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LARGEST = 4_000_000        # bytes of a file
 _MOST = 500_000             # keys and values that are looked at, aliases and merges unfolded
 _DEEPEST = 50               # merges within merges
+_BROKEN = (yaml.YAMLError, RecursionError, ValueError, OverflowError)      # the last two: an escape such as \UFFFFFFFF
 _YAML = "tag:yaml.org,2002:"
 _TEXTS = frozenset(_YAML + name for name in ("str", "int", "float", "bool", "null", "timestamp", "value", "merge"))
 _NOT_YAML = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")     # YAML 1.1, 5.1
@@ -131,7 +132,7 @@ class Document:
             raise self.error([Flaw(line, column, f"the character U+{ord(wrong[0]):04X} may not stand in a YAML file")])
         try:
             root: Node | None = yaml.compose(self.written, Loader=_LOADER)
-        except (yaml.YAMLError, RecursionError) as error:
+        except _BROKEN as error:
             root = self._compose_slowly(error)
         if root is None or is_null(root):
             raise self.error([Flaw(0, 0, "the file is empty; at least settings.base_dir must be given")])
@@ -141,10 +142,8 @@ class Document:
         """What libyaml refuses and PyYAML's own parser takes is good; where both refuse, the latter says more."""
         try:
             root: Node | None = yaml.compose(self.written, Loader=yaml.SafeLoader)
-        except yaml.YAMLError as error:
-            raise self.error([_syntax(error)]) from None
-        except (RecursionError, ValueError, OverflowError):     # nested too deeply; an escape such as \UFFFFFFFF
-            raise self.error([_syntax(first)]) from None
+        except _BROKEN as error:
+            raise self.error([_syntax(error if isinstance(error, yaml.YAMLError) else first)]) from None
         return root
 
 
@@ -223,7 +222,7 @@ def _syntax(error: Exception) -> Flaw:
     """What broke the parser, in words for a person. The text of the file is left out: it may hold a password."""
     said = f"{getattr(error, 'context', None) or ''} {getattr(error, 'problem', None) or ''}".strip()
     known = next(((ours, start) for theirs, ours, start in _SYNTAX if theirs in said), None)
-    message, at_start = known or (text.shown(said) or "it is nested too deeply", False)
+    message, at_start = known or (text.shown(said) or "it is nested too deeply, or has an escape that is no character", False)
     marks = [mark for mark in (getattr(error, "problem_mark", None), getattr(error, "context_mark", None)) if mark is not None]
     mark = marks[-1 if at_start else 0] if marks else None
     return Flaw(mark.line if mark else 0, mark.column if mark else 0, f"this is not YAML: {message}")

