@@ -124,21 +124,16 @@ class State:
         rows = self._rows("SELECT generation FROM subscription WHERE title = ?", title)
         return int(rows[0][0]) if rows else 0
 
-    def _bump(self, title: str) -> None:
-        self._db.execute("INSERT INTO subscription (title, generation) VALUES (?, 1) ON CONFLICT DO UPDATE SET generation = generation + 1", to_sql(title))
-
     def put(self, title: str, *episodes: Episode) -> None:
         """Records the episodes whole, new ones and changed ones, in one commit."""
-        with self._commit():
+        with self._change(title):
             self._put(title, episodes)
-            self._bump(title)
 
     def forget(self, title: str, *keys: str) -> None:
         """Drops the records of episodes."""
-        with self._commit():
+        with self._change(title):
             self._db.executemany("DELETE FROM episode WHERE subscription = (SELECT id FROM subscription WHERE title = ?) AND key = ?",
                                  [to_sql(title, key) for key in keys])
-            self._bump(title)
 
     def read_feed(self, title: str, url: str, fetched: Fetched | None, now: int) -> None:
         """The feed answered well at ``now``. None, or the validators that are known: it is unchanged, which is written
@@ -267,6 +262,15 @@ class State:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def _change(self, title: str) -> Iterator[None]:
+        """A commit that takes the generation further if it changes anything."""
+        with self._commit():
+            before = self._db.total_changes
+            yield
+            if self._db.total_changes != before:
+                self._db.execute("UPDATE subscription SET generation = generation + 1 WHERE title = ?", to_sql(title))
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         with sentences(self.path):

@@ -205,6 +205,7 @@ def test_a_history_that_is_gone_comes_back_from_its_copy(tmp_path: Path) -> None
 def test_a_journal_that_an_older_history_left_is_not_played_into_the_new_one(tmp_path: Path, sound: tuple[bytes, dict[str, History]]) -> None:
     old = tmp_path / "old"
     with closing(State.open(old, NOW)) as state:
+        state.put("Of older days", *(Episode(str(number), "", "", "of older days") for number in range(90)))
         fill(state)
     with closing(sqlite3.connect(old / "poca.db", isolation_level=None)) as db:
         db.execute("PRAGMA cache_size = 1")

@@ -81,19 +81,23 @@ class Histories(RuleBasedStateMachine):
     def expect(self, title: str, **changes: Any) -> None:
         self.expected[title] = replace(self.known(title), **changes)
 
+    def expect_changed(self, title: str, now: tuple[Episode, ...]) -> None:
+        known = self.known(title)
+        self.expect(title, episodes=now, generation=known.generation + (now != known.episodes))
+
     @rule(title=titles, records=st.lists(episodes(keys), min_size=1, max_size=3))
     def put(self, title: str, records: list[Episode]) -> None:
         self.state.put(title, *records)
         held = {episode.key: episode for episode in self.known(title).episodes}
         for record in records:
             held[record.key] = record
-        self.expect(title, episodes=tuple(held.values()))
+        self.expect_changed(title, tuple(held.values()))
 
     @rule(title=titles, key=keys)
     def forget(self, title: str, key: str) -> None:
         self.state.forget(title, key)
         if title in self.expected:
-            self.expect(title, episodes=tuple(episode for episode in self.known(title).episodes if episode.key != key))
+            self.expect_changed(title, tuple(episode for episode in self.known(title).episodes if episode.key != key))
 
     @rule(title=titles, url=texts, fetched=st.builds(Fetched, validators, texts, st.binary(min_size=1, max_size=50)), now=instants)
     def read(self, title: str, url: str, fetched: Fetched, now: int) -> None:

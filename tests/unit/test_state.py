@@ -182,7 +182,7 @@ def test_a_deleted_subscription_leaves_nothing(state: State) -> None:
     assert list(reopened(state)) == ["Other"]
     assert state.history("Show") == History("Show")
     state.put("Show", BARE)
-    assert state.history("Show") == History("Show", episodes=(BARE,))
+    assert state.history("Show") == History("Show", generation=1, episodes=(BARE,))
 
 
 def test_the_files_of_a_history_are_those_it_holds(state: State) -> None:
@@ -214,10 +214,10 @@ def test_a_plan_is_claimed_once(state: State) -> None:
 
 
 def test_a_plan_is_worthless_after_a_change_from_outside_or_a_deletion(state: State) -> None:
-    state.put("New")
+    state.put("New", BARE)
     assert state.claim("New", 0) is None
     assert state.claim("New", 1) == 2
-    state.put("New")
+    state.put("New", FULL)
     assert state.claim("New", 2) is None
     state.delete_subscription("New")
     assert state.claim("New", 3) is None
