@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache, partial
@@ -201,11 +201,8 @@ _PADDED = "dHIjmMSUVWy"
 
 def template_fault(template: str) -> str:
     """What is wrong with a value of ``rename``, a sentence; "" where nothing is."""
-    for token in _TOKEN.finditer(template):
-        if token["brace"]:
-            return f"a single {token['brace']} in {template!r}; a field is {{name}}, and a brace itself is written twice"
-        if token["field"] is not None and (fault := _field_fault(token["field"])):
-            return fault
+    if fault := text_fault(template):
+        return fault
     parts = _parsed(template)
     if any(part in ((".",), ("..",)) for part in parts):
         return f"{template!r} has . or .. as a folder; episodes stay in the folder of their subscription"
@@ -213,6 +210,16 @@ def template_fault(template: str) -> str:
         return f"{template!r} begins with /; names are relative to the folder of the subscription"
     if template and not parts[-1]:
         return f"{template!r} ends with /, so it names a folder and no file"
+    return ""
+
+
+def text_fault(template: str) -> str:
+    """What is wrong with the fields in a text that is no name, a value of ``metadata``; "" where nothing is."""
+    for token in _TOKEN.finditer(template):
+        if token["brace"]:
+            return f"a single {token['brace']} in {template!r}; a field is {{name}}, and a brace itself is written twice"
+        if token["field"] is not None and (fault := _field_fault(token["field"])):
+            return fault
     return ""
 
 
@@ -327,13 +334,13 @@ def _directive(when: datetime, found: re.Match[str]) -> str:
             return (text.lstrip("0") or "0") if flag else text
 
 
-def _rendered(part: _Part, source: _Source, level: str) -> str:
-    """One part of the path. A field without a value takes the literal text before it along, at the start that after
-    it, and the second of a pair of brackets around it."""
+def _filled(part: _Part, source: _Source, has_value: Callable[[str], object]) -> str:
+    """A part with its fields filled in. One without a value takes the literal text before it along, at the start that
+    after it, and the second of a pair of brackets around it."""
     pieces = [piece if isinstance(piece, str) else _value(piece, source) for piece in part]
     literal = [isinstance(piece, str) for piece in part] + [False]
     for index, made in enumerate(pieces):
-        if literal[index] or _PLAIN.search(made) or _clean(made, level):
+        if literal[index] or has_value(made):
             continue
         pieces[index] = ""
         if index == 0 and literal[1]:
@@ -342,10 +349,21 @@ def _rendered(part: _Part, source: _Source, level: str) -> str:
             if literal[index + 1] and pieces[index - 1][-1:] + pieces[index + 1][:1] in _BRACKETS:
                 pieces[index + 1] = pieces[index + 1][1:]
             pieces[index - 1] = ""
-    text = "".join(pieces)
+    return "".join(pieces)
+
+
+def _rendered(part: _Part, source: _Source, level: str) -> str:
+    """One part of the path."""
+    text = _filled(part, source, lambda made: _PLAIN.search(made) or _clean(made, level))
     if source.subscription.space != " ":
         text = source.subscription.space.join(text.split())
     return _clean(text, level)
+
+
+def filled_in(template: str, subscription: Subscription, named: Named) -> str:
+    """A text that is no name, a value of ``metadata``, its fields filled in as the feed tells them; without fault."""
+    source = _Source(named, subscription, moment(named.entry.published, subscription.timezone), original_name(named.entry.url))
+    return "/".join(_filled(part, source, str.strip) for part in _parsed(template))
 
 
 # -------------------------------------------------------------------------------------------------- names together

@@ -78,9 +78,11 @@ def _words(written: str) -> str:
 
 
 def tag_text(written: str) -> str:
-    """The value of a tag. Raises ValueError for characters that no tag takes."""
+    """The value of a tag, which may have the fields of ``rename``. Raises ValueError, also for characters that no tag takes."""
     if _UNSAFE.search(written):
         raise ValueError("it holds a control character")
+    if fault := naming.text_fault(written):
+        raise ValueError(fault)
     return written
 
 
