@@ -11,15 +11,17 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from poca import __version__
-from poca.errors import BaseDirError, ConfigError, EditError, Interrupted, StateError
+from poca.errors import BaseDirError, ConfigError, EditError, Interrupted, MailError, StateError
 from poca.model import Config, Event, History, Level, Report, Subscription
 from poca.report import Lines, Mode, Reporter, guard_descriptors, is_terminal, log_line
+from poca.startup import utf8_names
 
 if TYPE_CHECKING:
     from poca.executor import Later
@@ -32,6 +34,8 @@ DONE, FAILED, UNUSABLE = 0, 1, 2
 def main(argv: Sequence[str] | None = None) -> int:
     """The program `poca`; returns its exit code."""
     guard_descriptors()
+    if argv is None:
+        utf8_names()
     arguments = parser().parse_args(argv)
     errors = Lines(sys.stderr)
     try:
@@ -60,6 +64,7 @@ def parser() -> ArgumentParser:
     made.add_argument("-n", "--parallel", type=_count, metavar="N", help="feeds asked at once (default: settings.parallel); 1: one after another")
     made.add_argument("--dry-run", action="store_true", help="show what would be deleted and downloaded, and change nothing")
     made.add_argument("--json", action="store_true", help="JSON Lines on stdout, an event a line")
+    made.add_argument("-e", "--email", action="store_true", help="also mail the log of the run, by settings.email")
     made.add_argument("--version", action="version", version=f"poca {__version__}")
     return made
 
@@ -105,6 +110,7 @@ class _Run:
         self.begun, self.now = time.monotonic(), int(time.time())
         self.failed = False
         self.log_told = False
+        self.to_mail: list[tuple[Event, str]] = []
         from poca.runlog import RunLog
 
         self.log = RunLog(None if arguments.dry_run else self.settings.logfile, os.getpid())
@@ -116,7 +122,11 @@ class _Run:
         self.failed = self.failed or event.level is Level.ERROR
         self.reporter.tell(event)
         line = log_line(event)
-        trouble = self.log.write(int(time.time()), event.title, line) if line else ""
+        if not line:
+            return
+        if self.arguments.email and not (self.settings.email and self.settings.email.only_errors and event.level is not Level.ERROR):
+            self.to_mail.append((event, line))
+        trouble = self.log.write(int(time.time()), event.title, line)
         if trouble and not self.log_told:
             self.log_told = True
             self.tell_error(trouble)
@@ -158,6 +168,8 @@ class _Run:
 
     def chosen(self) -> tuple[Subscription, ...]:
         """The subscriptions to run. Raises ConfigError for a title that is not there."""
+        if self.arguments.email and not self.settings.email:
+            raise ConfigError(f"-e mails by settings.email, which {self.config.path} does not have.")
         if not self.arguments.titles:
             return tuple(s for s in self.config.subscriptions if s.active)
         known = {s.title: s for s in self.config.subscriptions}
@@ -263,13 +275,38 @@ class _Run:
         except Interrupted:
             executor.finish(interrupted=True)
             self.tell_sums(count, asdict(executor.sums))
+            self.mail(state, interrupted=True)
             raise
         executor.finish()
         self.follow_moves(executor.moved)
         state.saw(self.now)
         if not self.failed:
             state.backup(self.now)
+        self.mail(state)
         self.tell_sums(count, asdict(executor.sums))
+
+    def mail(self, state: State, *, interrupted: bool = False) -> None:
+        """Mails the run's log entries, and those kept from earlier runs, when there are enough of them."""
+        email = self.settings.email
+        if not self.arguments.email or not email:
+            return
+        from datetime import UTC, datetime
+
+        from poca import mail
+
+        state.keep_for_mail(mail.packed(event, line.split(" | ")[0]) for event, line in self.to_mail)
+        kept = state.mail_entries()
+        entries = [] if interrupted else mail.due(email, [mail.unpacked(entry) for _, entry in kept])
+        if not entries:
+            return
+        try:
+            trouble = mail.send(email, entries, timeout=self.settings.timeout, now=datetime.fromtimestamp(self.now, UTC).astimezone())
+        except MailError as error:
+            trouble = str(error)
+        else:
+            state.mailed(number for number, _ in kept)
+        if trouble:
+            self.tell(Event("error", Level.ERROR, "", trouble))
 
     def web(self) -> Web:
         from poca.web import Web
@@ -305,7 +342,7 @@ class _Run:
                 told(Level.WARNING, "; follow_moves is off, so the config keeps its old address")
                 continue
             try:
-                conffile.edit(self.config.path, lambda text, title=subscription.title, url=url: confedit.set_value(text, title, "url", url))
+                conffile.edit(self.config.path, partial(confedit.set_value, title=subscription.title, key="url", value=url))
             except EditError as error:
                 told(Level.ERROR, f"; {error}")
             else:

@@ -19,7 +19,7 @@ _ONE_LINE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " 
 def line(instant: int, pid: int, title: str, text: str) -> str:
     """``2026-11-30 14:05:12 poca[4711] THE TITLE: text`` in local time, without its line end; no title, no colon."""
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(instant))
-    return f"{stamp} poca[{pid}] {f'{title.upper()}: ' if title else ''}{text}".translate(_ONE_LINE)
+    return f"{stamp} poca[{pid}] {f'{title}: ' if title else ''}{text}".translate(_ONE_LINE)
 
 
 class RunLog:

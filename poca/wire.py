@@ -331,7 +331,7 @@ def _too_late(limits: Limits, host: str, got: int = 0) -> WebError:
         return WebError(f"the answer did not come whole within {limits.allowed:.3g} s", Trouble.STALLED, again=not got, host=host)
     silence = f"no bytes for {limits.timeout:g} s"
     if got:
-        return WebError(f"the server stopped sending ({silence}, after {text.size(got)})", Trouble.STALLED, host=host)
+        return WebError(f"the answer stalled ({silence}, after {text.size(got)})", Trouble.STALLED, host=host)
     return WebError(f"the server does not answer ({silence})", Trouble.SILENT, again=True, host=host)
 
 

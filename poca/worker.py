@@ -9,7 +9,7 @@ import random
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from queue import Queue
@@ -36,14 +36,13 @@ class Crew:
         self._to_start: deque[SubscriptionThread] = deque()
         self._to_return: deque[Event] = deque()
 
-    def launch(self, thread: SubscriptionThread) -> None:
-        """Sees to it that the thread is started when its turn comes, or puts a Failure because it cannot be."""
+    def launch(self, threads: Sequence[SubscriptionThread]) -> None:
+        """Sees to it that each thread is started when its turn comes, or puts a Failure because it cannot be."""
         with self._lock:
-            self._to_start.append(thread)
-            if not self._free:
-                return
-            self._free -= 1
-        self.leave()
+            self._to_start.extend(threads)
+            places, self._free = self._free, 0
+        for _ in range(places):
+            self.leave()
 
     def leave(self) -> None:
         """Gives a place up: to one that wants to return, else to the next one that has not begun."""

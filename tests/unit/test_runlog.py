@@ -35,9 +35,9 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("in_utc")
 def test_a_line_names_time_process_and_subscription(tmp_path: Path) -> None:
     log = tmp_path / "poca.log"
-    assert RunLog(log, 4711).write(INSTANT, "The title", "downloaded x.mp3 (12.3 MB)") == ""
+    assert RunLog(log, 4711).write(INSTANT, "The Title", "downloaded x.mp3 (12.3 MB)") == ""
     assert RunLog(log, 4711).write(INSTANT, "", "nothing new") == ""
-    assert log.read_text() == "2026-11-30 14:05:12 poca[4711] THE TITLE: downloaded x.mp3 (12.3 MB)\n2026-11-30 14:05:12 poca[4711] nothing new\n"
+    assert log.read_text() == "2026-11-30 14:05:12 poca[4711] The Title: downloaded x.mp3 (12.3 MB)\n2026-11-30 14:05:12 poca[4711] nothing new\n"
 
 
 def test_the_time_is_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_letters_and_lone_surrogates_are_written_in_any_locale(tmp_path: Path) -
     code = ("import sys; from pathlib import Path; from poca.runlog import RunLog;"
             r"sys.exit(RunLog(Path(sys.argv[1]), 1).write(0, 'Gro\xdfe T\xf6ne', '\u540d\udcff') != '')")
     subprocess.run([sys.executable, "-c", code, tmp_path / "poca.log"], check=True, env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"})
-    assert (tmp_path / "poca.log").read_text("utf-8").endswith("GROSSE TÖNE: 名\\udcff\n")
+    assert (tmp_path / "poca.log").read_text("utf-8").endswith("Große Töne: 名\\udcff\n")
 
 
 def test_the_log_is_private_and_grows(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_several_processes_and_a_rotation_lose_and_split_nothing(tmp_path: Path)
     assert rotations > 1
     files = [*tmp_path.glob("rotated.*"), *([log] if log.exists() else [])]
     found = [line for file in files for line in file.read_text().splitlines()]
-    matches = [re.fullmatch(r"2026-1[12]-\d\d \d\d:05:12 poca\[(\d)\] THE SHOW: line (\d+) x{300}", line) for line in found]
+    matches = [re.fullmatch(r"2026-1[12]-\d\d \d\d:05:12 poca\[(\d)\] The Show: line (\d+) x{300}", line) for line in found]
     assert all(matches)
     assert sorted((int(m[1]), int(m[2])) for m in matches if m) == [(pid, number) for pid in range(writers) for number in range(lines)]
 
@@ -109,7 +109,7 @@ def test_a_log_that_cannot_be_written_sends_its_lines_to_stderr_and_says_why(tmp
     (tmp_path / "poca.log").mkdir()
     failure = RunLog(tmp_path / "poca.log", 1).write(INSTANT, "Show", "downloaded x\udcff")
     assert failure == f"The log {tmp_path}/poca.log cannot be written: Is a directory."
-    assert capfd.readouterr().err.endswith(" poca[1] SHOW: downloaded x\\udcff\n")
+    assert capfd.readouterr().err.endswith(" poca[1] Show: downloaded x\\udcff\n")
     failure = RunLog(tmp_path / "gone" / "poca.log", 1).write(INSTANT, "Show", "deleted y")
     assert failure.startswith(f"The log {tmp_path}/gone/poca.log cannot be written: ")
     assert "deleted y" in capfd.readouterr().err
