@@ -1,0 +1,17 @@
+"""What has to be so before a program of poca begins."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def utf8_names() -> None:
+    """Starts the program again in Python's UTF-8 mode where names of files would be written in another encoding: in
+    cron's C locale titles beyond ASCII could not even be names, and in another they would be names that nobody reads.
+    The terminal keeps the encoding that it has."""
+    if sys.getfilesystemencoding().lower().replace("-", "") == "utf8" or sys.flags.utf8_mode:
+        return
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    environment = {**os.environ, "PYTHONUTF8": "1", "PYTHONIOENCODING": os.environ.get("PYTHONIOENCODING") or f"{encoding}:backslashreplace"}
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
