@@ -706,7 +706,7 @@ def test_unwanted_ones_stand_in_for_those_that_wait_for_their_next_try(desk: Des
 def test_the_rest_of_a_plan_is_dropped_when_another_poca_was_there_meanwhile(desk: Desk) -> None:
     desk.new_run()
     later = desk.executor.handle(desk.plan(desk.entry(1, Reply(b"", 500), mp3(4))))
-    desk.state.put("Show", *desk.state.history("Show").episodes)
+    desk.state.claim("Show", desk.state.generation("Show"))
     assert desk.executor.handle(later) is None
     assert desk.kinds()[-2:] == ["stale", "done"]
     assert desk.files() == []
