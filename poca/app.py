@@ -267,7 +267,7 @@ class _Run:
         def handle(report: Report | Later) -> Later | None:
             later = executor.handle(report)
             self.reporter.idle()
-            self.reporter.asked(executor.sums.asked + executor.sums.waiting + executor.sums.failed, count)
+            self.reporter.asked(executor.sums.asked + executor.sums.waiting, count)
             return later
 
         try:
