@@ -144,8 +144,8 @@ def make_report(task: Task, web: Web, crew: Crew) -> Report:
         plan = planner.plan(subscription, history, disk, feed, task.now)
         return replace(plan, fetched=fetched, moved=moved, notes=(*answer.notes, *notes, *plan.notes))
     except WebError as error:
-        no_network = error.trouble is Trouble.CONNECT
-        return Failure(subscription, str(error), answered=answered or not no_network, no_network=no_network, retry_after=error.retry_after)
+        answered = answered or error.trouble is not Trouble.CONNECT
+        return Failure(subscription, str(error), answered=answered, no_network=error.no_network, retry_after=error.retry_after)
     except FeedError as error:
         return Failure(subscription, str(error), answered=True)
     except DiskError as error:
