@@ -40,6 +40,11 @@ def is_part(path: str) -> bool:
     return name.startswith(".poca-") and name.endswith(".part")
 
 
+def tagging_copy(part: str) -> str:
+    """The path, or name, of the copy of a part in which its tags are changed."""
+    return part.removesuffix(".part") + ".tagging.part"
+
+
 def inside(base: Path, relative: str) -> Path:
     """The absolute path of ``relative``. Raises DiskError where that is not below ``base``, by dots or by links."""
     path = base / relative

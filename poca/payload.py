@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import BinaryIO
@@ -207,6 +207,20 @@ def _mp4(file: BinaryIO) -> Iterator[bytes]:
 
     for box in top:
         yield from inside(box)
+
+
+def drop_mp4_chapters(file: BinaryIO) -> None:
+    """Makes free boxes, which moves nothing, of Nero's chapters and of what makes one track the chapters of another."""
+    top = list(boxes(file, 0, _size(file)))
+    for box in (*_below(file, top, b"moov", b"udta", b"chpl"), *_below(file, top, b"moov", b"trak", b"tref", b"chap")):
+        file.seek(box.begin + 4)
+        file.write(b"free")
+
+
+def _below(file: BinaryIO, level: Iterable[Box], name: bytes, *names: bytes) -> list[Box]:
+    """The boxes at the end of a way through these ones."""
+    found = [box for box in level if box.name == name]
+    return [end for box in found for end in _below(file, list(boxes(file, box.content, box.end)), *names)] if names else found
 
 
 _READERS: dict[Kind, Callable[[BinaryIO], Iterator[bytes]]] = {
