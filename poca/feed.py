@@ -27,8 +27,8 @@ def parse_feed(body: bytes, content_type: str | None, url: str) -> FeedDoc:
     feedmend.refuse_other_things(body)
     data, repairs = feedmend.as_utf8(body, content_type)
     reading = feedfast.read(data)
-    if reading.fault:
-        mended, more = feedmend.mend(data, reading.fault)
+    if reading.fault or not reading.plain:
+        mended, more = feedmend.mend(data)
         if more:
             data, repairs, reading = mended, repairs + more, feedfast.read(mended)
     if reading.root and reading.root not in feedmend.ROOTS:
@@ -116,8 +116,11 @@ def _judged(data: bytes, fault: feedfast.Fault | None, url: str) -> tuple[RawFee
     if not shape.closed:
         data = data[:shape.last_entry_end]
     feedparser = _feedparser()
-    # Without an address to start from it lets an element's xml:base act on what comes after the element.
-    headers = {"content-type": "application/xml; charset=utf-8", "content-location": url}
+    headers = {"content-type": "application/xml; charset=utf-8"}
+    if b":base" in data:
+        # Without an address to start from it lets an element's xml:base act on what comes after the element. With one it
+        # joins addresses at each tag, which takes longer than all the rest.
+        headers["content-location"] = url
     try:
         found = feedparser.parse(io.BytesIO(data), response_headers=headers, resolve_relative_uris=False, sanitize_html=False)
         raw = RawFeed(_feed_texts(found.feed), [_raw_entry(entry) for entry in found.entries])

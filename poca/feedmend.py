@@ -17,7 +17,7 @@ from poca.feedfast import DEEPEST, Fault
 
 ROOTS = frozenset({"rss", "feed", "rdf:rdf", "channel"})     # channel: CDF
 _MOST_ATTRIBUTES = 1_000    # of one element
-_MOST_TAGS = 600_000        # that feedparser is given: it takes some 10 µs for each
+_MOST_TAGS = 400_000        # that feedparser is given: it takes some 10 µs for each
 _HEAD = 4_096               # bytes in which a feed has begun, or it is none
 
 ENTRY = re.compile(rb"<(?:atom:|rss:)?(?:item|entry)[\s>/]", re.IGNORECASE)
@@ -33,7 +33,7 @@ _BINARY = (
     (b"\x89PNG", "a picture"), (b"\xff\xd8\xff", "a picture"), (b"GIF8", "a picture"), (b"RIFF", "audio or a picture"), (b"%PDF", "a PDF document"),
     (b"\x1f\x8b", "compressed data"), (b"PK\x03\x04", "a zip archive"), (b"BZh", "compressed data"),
 )
-_PAGE = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_PAGE = re.compile(rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _NAMED = {"html": "a web page", "xhtml:html": "a web page", "opml": "an OPML file, a list of feeds", "urlset": "a sitemap"}
 
 
@@ -85,7 +85,7 @@ def refuse_hostile(data: bytes, fault: Fault | None) -> None:
     except expat.ExpatError:
         if not guard.reached_root and re.search(rb"<!(?:entity|attlist)", data, re.IGNORECASE):
             guard.declared()
-    if fault and data.count(b"<") > _MOST_TAGS:
+    if fault and data.count(b"<") + data.count(b"&") > _MOST_TAGS:
         raise FeedError("the feed is no proper XML, and too large to be read all the same")
     if fault and max(map(len, data.split(b"<"))) > 100_000 and _overloaded(data):
         raise FeedError("the feed has an element with thousands of attributes, and was not read")
@@ -179,7 +179,8 @@ def _codec(label: str) -> str:
         return "utf-8"
     if name.startswith(("utf-16", "utf-32")):
         return "utf-8"          # without a byte order mark or zero bytes, so the label is wrong
-    return _WIDER.get(name, name) if _ENCODINGS.fullmatch(name) else ""
+    name = _WIDER.get(name, name)
+    return name if _ENCODINGS.fullmatch(name) else ""
 
 
 def _is_utf8(body: bytes) -> bool:
@@ -192,13 +193,13 @@ def _is_utf8(body: bytes) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------- repairs
 
-_REFERENCE = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|&(?:#([0-9]{1,8});|#[xX]([0-9a-fA-F]{1,8});|([A-Za-z][A-Za-z0-9]{0,31});)?", re.DOTALL)
+_REFERENCE = re.compile(rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|&(?:#([0-9]{1,8});|#[xX]([0-9a-fA-F]{1,8});|([A-Za-z][A-Za-z0-9]{0,31});)?", re.DOTALL)
 _CONTROLS = bytes([*range(9), 11, 12, *range(14, 32)])
 _NONCHARACTERS = re.compile(b"\xef\xbf[\xbe\xbf]")     # U+FFFE, U+FFFF
 _XML_ENTITIES = frozenset({b"amp", b"lt", b"gt", b"quot", b"apos"})
 
 
-def mend(data: bytes, fault: Fault) -> tuple[bytes, tuple[str, ...]]:
+def mend(data: bytes) -> tuple[bytes, tuple[str, ...]]:
     """``data`` with its small faults repaired, and the repairs; without any it is the same object."""
     repairs = []
     mended = data
@@ -214,21 +215,19 @@ def mend(data: bytes, fault: Fault) -> tuple[bytes, tuple[str, ...]]:
     if mended.translate(None, _CONTROLS) != mended or _NONCHARACTERS.search(mended):
         mended = _NONCHARACTERS.sub(b"", mended.translate(None, _CONTROLS))
         repairs.append("control characters were dropped")
-    if b"<!DOCTYPE" not in mended[:_HEAD]:
-        referred = _REFERENCE.sub(_reference, mended)
-        if referred != mended:
-            mended = referred
-            repairs.append("bare or unknown & were read as they stand")
+    referred = _REFERENCE.sub(_reference, mended)
+    if referred != mended:
+        mended = referred
+        repairs.append("bare or unknown & were read as they stand")
     return mended, tuple(repairs)
 
 
 def _decoded(data: bytes) -> tuple[bytes, str]:
-    """UTF-8 with stray bytes, or the one byte a character of old feeds that declare nothing."""
+    """UTF-8 with stray bytes, or one of the encodings with one byte a character, of which one is by far the most common."""
     text = data.decode("utf-8", "replace")
     stray = text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
-    whole = len(data) - len(text) + stray       # at least the continuation bytes of characters that are right
-    if stray > whole:
-        return data.decode("cp1252", "replace").encode("utf-8"), "the feed does not say its encoding, and was read as Windows-1252"
+    if stray > len(data) - len(text):           # more than there are bytes in longer characters that are right
+        return data.decode("cp1252", "replace").encode("utf-8"), "the feed is no UTF-8, and was read as Windows-1252"
     return text.encode("utf-8"), "bytes that are no UTF-8 were replaced"
 
 
