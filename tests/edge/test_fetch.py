@@ -19,7 +19,7 @@ from poca.errors import Trouble, WebError
 from poca.fetch import Body, Unmodified, fetch
 from poca.model import Settings, Validators
 from poca.web import Web
-from tests.server import Raw, Reply, Request, Server
+from tests.server import HANG, Raw, Reply, Request, Server
 
 FEED = b"<rss>" + b"<item>an episode</item>" * 2000 + b"</rss>"
 HASH = hashlib.sha256(FEED).hexdigest()
@@ -324,15 +324,22 @@ def test_an_answer_whose_end_is_not_clear_or_not_reached_is_an_error(server: Ser
     assert client.fails(server.url("/f")).trouble is trouble
 
 
-def test_a_304_with_a_body_does_not_spoil_the_next_answer(server: Server, client: Client) -> None:
-    for head in (b"", b"Content-Length: 9\r\n", b"Transfer-Encoding: chunked\r\n"):
-        parts = (b"HTTP/1.1 304 Not Modified\r\n" + head + b"\r\n", 0.05, b"<rss/>..." * 2000, 0.2)
-        server.routes["/f"] = lambda _, parts=parts: Raw(*parts)
-        server.routes["/g"] = Reply(body=FEED)
-        for _ in range(2):
-            assert isinstance(client.ask(server.url("/f"), Validators('"1"')), Unmodified)
-            time.sleep(0.1)
-            assert client.content(server.url("/g")) == FEED
+@pytest.mark.parametrize(("head", "wait"), [(b"", 0.1), (b"Content-Length: 9\r\n", 0), (b"Transfer-Encoding: chunked\r\n", 0)])
+def test_a_304_with_a_body_does_not_pass_for_the_next_answer(server: Server, client: Client, head: bytes, wait: float) -> None:
+    forged = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
+    server.routes["/f"] = lambda _: Raw(b"HTTP/1.1 304 Not Modified\r\n" + head + b"\r\n", 0.05, forged, 0.2)
+    server.routes["/g"] = Reply(body=FEED)
+    assert isinstance(client.ask(server.url("/f"), Validators('"1"')), Unmodified)
+    time.sleep(wait)
+    assert client.content(server.url("/g")) == FEED
+
+
+@pytest.mark.parametrize("told", ["{0}", "{0}, {0}", "{0}\r\nContent-Length: {0}"])
+def test_an_answer_ends_with_its_told_length_even_if_the_server_stays(server: Server, client: Client, told: str) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {told.format(len(FEED))}\r\n\r\n"
+    server.routes["/f"] = Raw(head.encode() + FEED, HANG)
+    assert client.content(server.url("/f")) == FEED
+    assert client.pauses == []
 
 
 def test_every_request_of_many_threads_is_answered_once(server: Server) -> None:
