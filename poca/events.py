@@ -142,6 +142,12 @@ def not_tried(title: str, host: str, count: int) -> Event:
     return said("download-failed", Level.ERROR, title, sentence, host=text.shown(host), episodes=count)
 
 
+def no_such_tag(title: str, name: str, form: str) -> Event:
+    """A name of `metadata` that a format has no tag for."""
+    sentence = f"metadata has {name}, for which {form} has no tag: files of that kind do without it"
+    return said("warning", Level.WARNING, title, sentence, tag=name, format=form)
+
+
 def name_changed(plan: Plan, planned: str, name: str) -> Event:
     sentence = f"named {file_of(plan, name)}, since {file_of(plan, planned)} is taken or not possible there"
     return said("name-changed", Level.DETAIL, plan.subscription.title, sentence, planned=text.shown(planned), file=text.shown(name))

@@ -56,8 +56,9 @@ def _settled(base: Path, episode: Episode, link: files.Link) -> Episode:
         case Stage.READY:
             return _named(base, episode, link)
         case Stage.TAGGING if files.is_part(episode.part):
-            # A change that was cut short leaves a broken file.
+            # Whether it is the changed file or the one before is not known.
             files.remove(base, episode.part)
+            files.remove(base, files.tagging_copy(episode.part))
     return _from_the_start(episode)
 
 

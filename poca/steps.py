@@ -12,8 +12,8 @@ from enum import Enum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from poca import basedir, download, events, files, media, text
-from poca.errors import DiskError, DiskFullError, Trouble, WebError
+from poca import basedir, download, events, files, media, naming, tagging, text
+from poca.errors import DiskError, DiskFullError, TagError, Trouble, WebError
 from poca.model import Episode, Event, Fate, Lacking, Level, Plan, Settings, Stage
 from poca.state import State
 from poca.web import Web
@@ -81,6 +81,7 @@ class Steps:
         self.sums = Sums()
         self.unreachable: Counter[str] = Counter()
         self.disk_full = False
+        self.without_tag: set[tuple[str, str]] = set()          # names of metadata and formats that lack them, as told
 
     def is_ours(self) -> bool:
         return basedir.read_marker(self.base) == self.state.marker != ""
@@ -131,8 +132,8 @@ class Steps:
             self._put(work, replace(episode, stage=Stage.PART, part=part))
             self.tell(events.started(work.plan, one))
             came = self._download(work, one, path)
-            # Tags are written here: Stage.TAGGING is recorded, then the part is changed.
-            episode = replace(self._current(work, one), size=files.flush(path))
+            episode = self._tagged(work, one, path)
+            episode = replace(episode, size=files.flush(path))
             extension = one.extension or _extension(came, one)
         names = [stem + extension for stem in one.names]
         ready = replace(_without_part(episode), stage=Stage.READY, part=part)
@@ -161,6 +162,26 @@ class Steps:
             progress=lambda have, total: self.progress(work.title, name, have, total), feed_type=one.entry.mime, extension=one.extension,
             auth_from=work.plan.subscription.url,
         )
+
+    def _tagged(self, work: Work, one: Lacking, path: Path) -> Episode:
+        """Writes the tags that the subscription asks for; a part that cannot be tagged stays as it came."""
+        episode, subscription = self._current(work, one), work.plan.subscription
+        if not tagging.wanted(subscription):
+            return episode
+        # What has had a number keeps it; the others go on from the last one, whatever became of its episode.
+        number = episode.track or 1 + max((known.track or 0 for known in self.state.history(work.title).episodes), default=0)
+        edits = tagging.edits(subscription, naming.Named(episode.key, one.entry), self.settings, number)
+        self._put(work, replace(episode, stage=Stage.TAGGING))
+        try:
+            done = tagging.tag(path, edits)
+        except TagError as error:
+            self.tell(events.step_failed(work.title, f"{events.name_of(episode)}: {error}"))
+            return episode
+        for name, form in done.unknown:
+            if (name, form) not in self.without_tag:
+                self.without_tag.add((name, form))
+                self.tell(events.no_such_tag(work.title, name, form))
+        return replace(episode, track=done.track or episode.track)
 
     def _room(self, work: Work, one: Lacking, path: Path, total: int | None) -> None:
         """Makes room for the rest of a download of ``total`` bytes by deleting unwanted episodes, the oldest first, just
