@@ -56,11 +56,15 @@ def crowd(places: int, count: int, *, waits: bool = False) -> list[Counting]:
     crew = Crew(places)
     threads = [Counting(number, crew, waits) for number in range(count)]
     crew.launch(threads)
+    ended(threads)
+    return threads
+
+
+def ended(threads: list[Counting]) -> None:
     deadline = time.monotonic() + 10
     while any(t.ident is None or t.is_alive() for t in threads) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(t.ident is None or t.is_alive() for t in threads)
-    return threads
 
 
 @pytest.mark.parametrize("places", [1, 3])
@@ -88,8 +92,7 @@ def test_who_only_waits_takes_no_place_from_others():
     Counting.order = []
     threads = [Waiting(number, crew) for number in range(20)]
     crew.launch(threads)
-    for thread in threads:
-        thread.join(10)
+    ended(threads)
     assert len(Counting.order) == 20
 
 
