@@ -231,7 +231,7 @@ OLD = """<?xml version="1.0" encoding="utf-8"?>
         <artist>Jane</artist>
         <comment/>
         <chapters/>
-        <mood>blue</mood>
+        <colour>blue</colour>
       </metadata>
       <filters>
         <title>^\\d+ #x</title>
@@ -281,7 +281,7 @@ def test_what_a_poca_xml_has_that_cannot_be_kept_is_told():
     notes = read(OLD.encode()).notes
     assert notes == [
         'settings: "xpath" has no place in the config, and is left out.',
-        '"Früh & spät", metadata: "mood" is left out: no such tag is known.',
+        '"Früh & spät", metadata: "colour" is left out: no such tag is known.',
         '"Früh & spät", filters: before_date is left out, "2016-13-01" will not do: there is no such day.',
         '"2024": from_the_top is left out, "perhaps" will not do: it must be yes or no.',
         '"2024": "max_mb" has no place in the config, and is left out.',
