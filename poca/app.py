@@ -324,7 +324,7 @@ class _Run:
         one_at_a_time = self.arguments.verbose
         crew = Crew(1 if one_at_a_time else self.arguments.parallel or self.settings.parallel)
         asked = bool(self.arguments.titles)
-        tasks = (Task(s, histories[s.title], self.settings, marker, self.now, asked) for s in chosen)
+        tasks = (Task(s, histories[s.title], self.settings, marker, self.now, asked, self.arguments.dry_run) for s in chosen)
         threads = [SubscriptionThread(task, web, crew, queue) for task in tasks]
         run(threads, queue, crew.launch, handle, one_at_a_time=one_at_a_time)
 

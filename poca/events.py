@@ -11,7 +11,7 @@ from datetime import datetime
 
 from poca import text
 from poca.errors import PocaError
-from poca.model import Episode, Event, Failure, Lacking, Level, Plan, Verdict, Waiting
+from poca.model import Cover, Episode, Event, Failure, Lacking, Level, Plan, Verdict, Waiting
 
 
 def when(instant: int) -> str:
@@ -140,6 +140,12 @@ def not_tried(title: str, host: str, count: int) -> Event:
     episodes = "1 more episode was" if count == 1 else f"{count} more episodes were"
     sentence = f"{episodes} not tried, since {host} could not be reached"
     return said("download-failed", Level.ERROR, title, sentence, host=text.shown(host), episodes=count)
+
+
+def no_cover(title: str, cover: Cover, error: str) -> Event:
+    """A cover that could not be had, or not be written."""
+    sentence = f"no cover: {_closed(error)}; asked again when the feed has changed"
+    return said("warning", Level.WARNING, title, sentence, url=text.shown_url(cover.url), error=text.shown(error))
 
 
 def no_such_tag(title: str, name: str, form: str) -> Event:

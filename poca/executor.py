@@ -193,6 +193,7 @@ class Executor:
             self._notes(work.title, plan.notes)
             self.tell(events.plan_event(plan))
             self._record(work)
+            self.steps.cover(work)
             return self._carry_on(work)
 
     def _go_on(self, work: Work) -> Later | None:

@@ -320,6 +320,17 @@ class Lacking:
 
 
 @dataclass(frozen=True, slots=True)
+class Cover:
+    """What came of asking for a show's picture. ``content`` is b"" where it is still the one that poca has, and where
+    asking failed, which ``error`` tells."""
+
+    url: str
+    content: bytes = field(default=b"", repr=False)
+    validators: Validators = Validators()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What is to be done for one subscription. A report."""
 
@@ -339,6 +350,7 @@ class Plan:
     feed: FeedDoc | None = None
     error: str = ""                             # the feed was cut off, or the clock was turned back; nothing is deleted
     moved: str = ""                             # the URL for the config
+    cover: Cover | None = None                  # None: nothing new to keep or to tell of it
     notes: tuple[str, ...] = ()                 # for -v
 
 

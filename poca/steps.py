@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from poca import basedir, download, events, files, media, naming, tagging, text
+from poca import cover as covers
 from poca.errors import DiskError, DiskFullError, TagError, Trouble, WebError
 from poca.model import Episode, Event, Fate, Lacking, Level, Plan, Settings, Stage
 from poca.state import State
@@ -222,6 +223,27 @@ class Steps:
         episode = self._current(work, one)
         if episode.stage is Stage.PART and not os.path.lexists(self.base / episode.part):
             self._put(work, _without_part(episode))
+
+    # ------------------------------------------------------------------------------------------------------ covers
+
+    def cover(self, work: Work) -> None:
+        """Keeps the cover that came with the plan, or tells, once, why there is none."""
+        cover, subscription = work.plan.cover, work.plan.subscription
+        if cover is None:
+            return
+        history = self.state.history(work.title)
+        path, digest, error = history.cover, history.cover_hash, cover.error
+        if cover.content:
+            try:
+                path, digest = covers.keep(self.base, subscription, history, cover.content, self.link), covers.digest(cover.content)
+            except DiskError as trouble:
+                error = str(trouble)
+        if not error:
+            self.state.cover(work.title, path, cover.url, digest, cover.validators)
+            return
+        self.state.cover(work.title, history.cover, history.cover_url, history.cover_hash, history.cover_validators, error)
+        if error != history.cover_error:
+            self.tell(events.no_cover(work.title, cover, error))
 
     # --------------------------------------------------------------------------------------------------- deletions
 

@@ -19,7 +19,7 @@ from poca import basedir, planner
 from poca.errors import DiskError, FeedError, Trouble, WebError
 from poca.fetch import Body, Unmodified, fetch
 from poca.identity import identify
-from poca.model import Disk, Failure, Fate, FeedDoc, Fetched, History, Report, Settings, Subscription, Unchanged, Validators, Waiting
+from poca.model import Cover, Disk, Failure, Fate, FeedDoc, Fetched, History, Report, Settings, Subscription, Unchanged, Validators, Waiting
 from poca.web import Web
 
 
@@ -80,7 +80,7 @@ class Crew:
 @dataclass(frozen=True, slots=True)
 class Task:
     """What a thread is given. ``marker``: that of base_dir, "" as long as there is none; ``now``: the instant of the
-    run; ``asked``: the user named this subscription, so it does not wait."""
+    run; ``asked``: the user named this subscription, so it does not wait; ``look_only``: the plan is only to be shown."""
 
     subscription: Subscription
     history: History
@@ -88,6 +88,7 @@ class Task:
     marker: str
     now: int
     asked: bool = False
+    look_only: bool = False
 
 
 class SubscriptionThread(Thread):
@@ -142,7 +143,8 @@ def make_report(task: Task, web: Web, crew: Crew) -> Report:
         recorded = (e.path for e in history.episodes if e.path and e.fate is Fate.HELD)
         disk = Disk(present, basedir.strangers(task.settings.base_dir, subscription.folder, recorded))
         plan = planner.plan(subscription, history, disk, feed, task.now)
-        return replace(plan, fetched=fetched, moved=moved, notes=(*answer.notes, *notes, *plan.notes))
+        cover = _cover(task, web, crew, answer, feed)
+        return replace(plan, fetched=fetched, moved=moved, cover=cover, notes=(*answer.notes, *notes, *plan.notes))
     except WebError as error:
         answered = answered or error.trouble is not Trouble.CONNECT
         return Failure(subscription, str(error), answered=answered, no_network=error.no_network, retry_after=error.retry_after)
@@ -213,6 +215,17 @@ def _must_know(task: Task, feed: FeedDoc, url: str) -> None:
         from poca.text import shown_url
 
         raise FeedError(f"the feed moved to {shown_url(url)}, where none of its episodes is; config and files stay as they are")
+
+
+def _cover(task: Task, web: Web, crew: Crew, answer: Unmodified | Body, feed: FeedDoc) -> Cover | None:
+    """The show's picture, where the feed has changed, or none was ever asked for."""
+    history = task.history
+    due = isinstance(answer, Body) or not (history.cover_url or history.cover_error)
+    if not (due and task.subscription.cover and feed.image) or task.look_only:
+        return None
+    from poca import cover
+
+    return cover.ask(web, feed.image, task.subscription, history, task.settings, crew.aside)
 
 
 def _unforeseen(subscription: Subscription, error: BaseException) -> Failure:
