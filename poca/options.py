@@ -9,7 +9,6 @@ A value is always read from its text as it stands in the file, never from what Y
 
 from __future__ import annotations
 
-import importlib
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
@@ -19,7 +18,7 @@ from enum import StrEnum
 from functools import cache
 from urllib.parse import urlsplit
 
-from poca import __version__, naming
+from poca import __version__, naming, tagnames
 
 PROJECT_URL = "https://github.com/projectpoca/poca"
 
@@ -86,20 +85,9 @@ def tag_text(written: str) -> str:
     return written
 
 
-@cache
 def tag_names() -> Collection[str]:
     """The names that `metadata` takes."""
-    try:
-        names: Collection[str] = importlib.import_module("poca.tagnames").NAMES
-    except ImportError:
-        return _TAGS
-    return names
-
-
-_TAGS = frozenset([
-    "artist", "album", "title", "genre", "date", "comment", "description", "composer", "copyright", "language", "track", "website",
-    "albumartist", "chapters",
-])
+    return tagnames.TAGS.keys()
 
 
 def _space(written: str) -> str:

@@ -298,7 +298,7 @@ def test_no_secret_of_the_file_stands_in_a_fault(file: Path) -> None:
     found = faults(
         file,
         "settings:\n  base_dir: /p\n  max_number: 'https://u:hunter2@h/?k=hunter2'\n  timeout: 'https://u:hunter2@h/?k=hunter2'\n"
-        "  email: {fromaddr: a, toaddr: b, password: [hunter2], password: hunter2, host: 'x:hunter2@y'}\n"
+        "  email: {fromaddr: a, toaddr: b, password: [hunter2], password: hunter2, host: 'x:hunter2@y', password_command: \"hunter2\\n\"}\n"
         "  'https://u:hunter2@h/?k=hunter2': 1\n"
         "subscriptions:\n- {title: A, url: 'ftp://u:hunter2@h/f?t=hunter2'}\n- {title: B, url: 'https://u:hunter2@h:x/'}\n"
         "- {title: C, url: 'u:hunter2@h'}\n",
@@ -485,6 +485,7 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file(file: Path) -> Non
         ('settings: {base_dir: "\\d"}\n', "1:24", "backslash"),
         ("settings: {base_dir: /x\x07}\n", "1:24", "U+0007"),
         (b"settings:\n  base_dir: /\xc3\xa4\xff\n", "2:15", "0xff is not UTF-8"),
+        (b"\xef\xbb\xbfa\xff", "1:2", "0xff is not UTF-8"),
         ("settings: {base_dir: /x}".encode("utf-16"), "1:1", "not UTF-8"),
         ("settings: !x {base_dir: /x}\n", "1:11", "YAML type !x"),
         ("settings: {? [a] : b, base_dir: /x}\n", "1:14", "a key must be a word"),
