@@ -79,7 +79,7 @@ def _feedparser() -> Any:
         Mixin._end_media_title = lambda self: self.pop("media_title")
         # It would call a link that does not tell its type a page.
         start_link = Mixin._start_link
-        Mixin._start_link = lambda self, attributes: start_link(self, {"type": ""} | attributes if attributes.get("rel") == "enclosure" else attributes)
+        Mixin._start_link = lambda self, told: start_link(self, {"type": ""} | told if told.get("rel") == "enclosure" else told)
         # It would put names and mail addresses together, take them apart again, and take itunes:owner for an author.
         Mixin._sync_author_detail = lambda self, key="author": None
         Mixin._save_author = _save_author

@@ -44,17 +44,18 @@ _PREFIXES = {
 _ROOT = {"rss": "<root", "feed": "<feed"}
 _IN_RSS = {"channel": "<feed", "item": "<entry", "entry": "<entry"}
 _IN_FEED = {
-    "item": "<entry", "entry": "<entry", "image": "<image", "author": "author", "itunes:image": "<picture", "itunes:link": "<picture", "title": "title", "dc:title": "title",
-    "itunes:author": "itunes_author", "dc:creator": "author", "dc:author": "author", "managingeditor": "author", "logo": "logo",
-    "itunes:new-feed-url": "new_feed_url",
+    "item": "<entry", "entry": "<entry", "image": "<image", "itunes:image": "<picture", "itunes:link": "<picture", "logo": "logo",
+    "title": "title", "dc:title": "title", "itunes:new-feed-url": "new_feed_url",
+    "itunes:author": "itunes_author", "author": "author", "dc:creator": "author", "dc:author": "author", "managingeditor": "author",
 }
 _IN_ENTRY = {
-    "enclosure": "<enclosure", "link": "<link", "media:content": "<media", "media:group": "<group", "author": "author", "guid": "guid", "id": "guid",
-    "title": "title", "dc:title": "title", "pubdate": "published", "published": "published",
-    "issued": "published", "dcterms:issued": "published", "updated": "updated", "modified": "updated", "lastbuilddate": "updated",
-    "dc:date": "updated", "dcterms:modified": "updated", "created": "created", "dcterms:created": "created",
+    "enclosure": "<enclosure", "link": "<link", "media:content": "<media", "media:group": "<group",
+    "guid": "guid", "id": "guid", "title": "title", "dc:title": "title",
+    "pubdate": "published", "published": "published", "issued": "published", "dcterms:issued": "published",
+    "updated": "updated", "modified": "updated", "lastbuilddate": "updated", "dc:date": "updated", "dcterms:modified": "updated",
+    "created": "created", "dcterms:created": "created",
     "itunes:duration": "duration", "itunes:season": "season", "itunes:episode": "episode", "itunes:episodetype": "episode_type",
-    "itunes:author": "itunes_author", "dc:creator": "author", "dc:author": "author", "managingeditor": "author",
+    "itunes:author": "itunes_author", "author": "author", "dc:creator": "author", "dc:author": "author", "managingeditor": "author",
 }
 _PLACES = {
     "<root": _IN_RSS, "<feed": _IN_FEED, "<entry": _IN_ENTRY,
@@ -192,16 +193,18 @@ def _handlers(reading: Reading, parser: expat.XMLParserType) -> tuple[Callable[[
             role = names[name]
             if not role:
                 return
-            if role in tables:
+            if role[0] != "<":
+                key = role
+                parser.CharacterDataHandler = listen
+            elif role == "<enclosure" and "url" in attributes:
+                links.append(RawLink(attributes["url"], attributes.get("type", ""), attributes.get("length", "")))
+            elif role in tables:
                 places.append((names, texts, links, base))
                 names, base, level = tables[role], _based(base, attributes), -1
                 if role == "<entry":
                     texts, links = {}, []
-            elif role[0] == "<":
-                _link(role, attributes, texts, links, base)
             else:
-                key = role
-                parser.CharacterDataHandler = listen
+                _link(role, attributes, texts, links, base)
         elif level > DEEPEST:
             raise _Stop
         elif key:
@@ -237,9 +240,9 @@ def _handlers(reading: Reading, parser: expat.XMLParserType) -> tuple[Callable[[
             parser.CharacterDataHandler = person.append if key.endswith("author") and canonical(name) in _PERSON_NAMES else None
         elif level == 1:
             parser.CharacterDataHandler = listen
-            if person:
-                texts["author_name"] = _unmangled("".join(person).strip())
-                person.clear()
+            if called := "".join(person).strip():
+                texts["author_name"] = called
+            person.clear()
 
     return start, end
 

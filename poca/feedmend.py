@@ -193,7 +193,8 @@ def _is_utf8(body: bytes) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------- repairs
 
-_REFERENCE = re.compile(rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|&(?:#([0-9]{1,8});|#[xX]([0-9a-fA-F]{1,8});|([A-Za-z][A-Za-z0-9]{0,31});)?", re.DOTALL)
+_REFERENCE = re.compile(
+    rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|&(?:#([0-9]{1,8});|#[xX]([0-9a-fA-F]{1,8});|([A-Za-z][A-Za-z0-9]{0,31});)?", re.DOTALL)
 _CONTROLS = bytes([*range(9), 11, 12, *range(14, 32)])
 _NONCHARACTERS = re.compile(b"\xef\xbf[\xbe\xbf]")     # U+FFFE, U+FFFF
 _XML_ENTITIES = frozenset({b"amp", b"lt", b"gt", b"quot", b"apos"})

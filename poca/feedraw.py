@@ -74,7 +74,7 @@ def _entry(raw: RawEntry, base: str, feed_author: str) -> Entry | PassedOver:
             reason = "its enclosure has no address that can be fetched"
             continue
         kind = _bare_type(link.mime)
-        rank = _rank(kind, address, link.medium)
+        rank = _rank(kind, address, link.medium) if link.medium else enclosure_rank(kind, address)
         if rank is None:
             reason = "its enclosure is neither audio nor video" + (f" ({_plain(kind)})" if kind else "")
         elif rank < best:
@@ -160,10 +160,12 @@ def _plain(text: str) -> str:
 
 def _published(told: Mapping[str, str]) -> int | None:
     """The first of the dates that can be read; Atom's updated stands in where nothing else does (RFC 4287, 4.2.9 and 4.2.15)."""
-    for key in ("published", "updated", "created"):
-        if key in told and (moment := instant(told[key])) is not None:
-            return moment
-    return None
+    moment = instant(told["published"]) if "published" in told else None
+    if moment is None and "updated" in told:
+        moment = instant(told["updated"])
+    if moment is None and "created" in told:
+        moment = instant(told["created"])
+    return moment
 
 
 def _author(told: Mapping[str, str]) -> str:

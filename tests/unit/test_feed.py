@@ -17,7 +17,8 @@ from poca.feeddates import instant
 from poca.model import Entry, FeedDoc
 
 URL = "https://example.org/shows/feed.xml"
-ITUNES = 'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" xmlns:media="http://search.yahoo.com/mrss/" xmlns:dc="http://purl.org/dc/elements/1.1/"'
+ITUNES = 'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" xmlns:media="http://search.yahoo.com/mrss/" ' \
+    'xmlns:dc="http://purl.org/dc/elements/1.1/"'
 ENCLOSURE = '<enclosure url="https://example.org/a.mp3" length="1000" type="audio/mpeg"/>'
 DOCTYPE = "<!DOCTYPE rss>\n"      # makes a feed one for feedparser
 
@@ -75,7 +76,8 @@ def test_entries_keep_the_feeds_order_and_all_repeat_what_they_repeat() -> None:
 
 
 def test_prefixes_are_the_feeds_own_choice() -> None:
-    body = rss(f"<item><itunes:duration>60</itunes:duration><title>T</title>{ENCLOSURE}</item>").replace(b"itunes:", b"pod:").replace(b":itunes=", b":pod=")
+    body = rss(f"<item><itunes:duration>60</itunes:duration><title>T</title>{ENCLOSURE}</item>")
+    body = body.replace(b"itunes:", b"pod:").replace(b":itunes=", b":pod=")
     assert [(entry.title, entry.duration) for entry in read(body).entries] == [("T", 60)]
 
 
@@ -135,8 +137,8 @@ def test_xml_base_moves_the_links_of_atom() -> None:
 @pytest.mark.parametrize("guid", ["tag1", "https://example.org/?a=1&amp;b=2", "", "http:////odd", "urn:uuid:1"])
 @pytest.mark.parametrize("declaration", ["", DOCTYPE])
 def test_a_guid_is_as_written_whatever_the_address_of_the_feed(guid: str, declaration: str) -> None:
-    body = rss(f'<item xml:base="https://base.example.org/"><guid isPermaLink="true">{guid}</guid><link>https://example.org/p</link>{ENCLOSURE}</item>',
-               declaration=declaration)
+    body = rss(f'<item xml:base="https://base.example.org/"><guid isPermaLink="true">{guid}</guid>'
+               f"<link>https://example.org/p</link>{ENCLOSURE}</item>", declaration=declaration)
     for url in (URL, "http://other.example.org/d/"):
         assert parse_feed(body, None, url).entries[0].guid == guid.replace("&amp;", "&")
 
@@ -149,7 +151,8 @@ def test_durations(written: str, seconds: int | None) -> None:
     assert only(f"{ENCLOSURE}<itunes:duration>{written}</itunes:duration>").duration == seconds
 
 
-@pytest.mark.parametrize(("written", "length"), [("1000", 1000), ("901.25", 901), ("0", None), ("", None), ("abc", None), ("-1", None), ("9" * 40, None)])
+@pytest.mark.parametrize(("written", "length"), [("1000", 1000), ("901.25", 901), ("0", None), ("", None), ("abc", None), ("-1", None),
+                                                 ("9" * 40, None)])
 def test_lengths(written: str, length: int | None) -> None:
     assert only(f'<enclosure url="https://example.org/a.mp3" length="{written}"/>').length == length
 
@@ -195,7 +198,8 @@ def test_dates_in_their_usual_and_unusual_forms(written: str, seconds: int) -> N
 @pytest.mark.parametrize("written", [
     "", "yesterday", "1704103200", "Mon, 01 Jan 2024 24:00:00 GMT", "Mon, 32 Jan 2024 10:00:00 GMT", "Mon, 31 Feb 2024 10:00:00 GMT",
     "2024-13-01T10:00:00Z", "2024-02-30", "Mo, 01 Mär 2024 10:00:00 GMT", "lun., 01 janv. 2024 10:00:00 GMT", "Mon, 01 Jan 2024 10:00:00",
-    "2024-01-01T10:00:00", "Mon, 01 Jan 2024 10:00:00 BST", "Mon, 01 Jan 2024 10:00:00 IST", "Mon, 01 Jan 2024 10:00:00 A",
+    "2024-01-01T10:00:00",
+    "Mon, 01 Jan 2024 10:00:00 BST", "Mon, 01 Jan 2024 10:00:00 IST", "Mon, 01 Jan 2024 10:00:00 A",
     "Mon, 01 Jan 2024 10:00:00 +9900", "Mon, 01 Jan 2024 10:61:00 GMT", "01 Jan 0000 00:00:00 GMT", "0000-01-01T00:00:00Z", "٠١ Jan 2024 10:00:00 GMT",
     "x" * 1_000_000,
 ])
@@ -262,8 +266,8 @@ def test_letters_are_right_in_the_encoding_that_is_declared(encoding: str) -> No
     assert [entry.title for entry in doc.entries] == ["Grüße"]
 
 
-@pytest.mark.parametrize(("label", "title"), [("windows-1251", "Привет"), ("koi8-r", "Привет"), ("gb2312", "中文"), ("shift_jis", "日本"), ("big5", "中文"),
-                                              ("euc-kr", "한국"), ("iso-8859-7", "Αθήνα"), ("iso-2022-jp", "日本")])
+@pytest.mark.parametrize(("label", "title"), [("windows-1251", "Привет"), ("koi8-r", "Привет"), ("gb2312", "中文"),
+                                              ("shift_jis", "日本"), ("big5", "中文"), ("euc-kr", "한국"), ("iso-8859-7", "Αθήνα"), ("iso-2022-jp", "日本")])
 def test_other_alphabets(label: str, title: str) -> None:
     text = f'<?xml version="1.0" encoding="{label}"?>\n<rss version="2.0"><channel><item><title>{title}</title>{ENCLOSURE}</item></channel></rss>'
     assert read(text.encode(label)).entries[0].title == title
@@ -271,7 +275,8 @@ def test_other_alphabets(label: str, title: str) -> None:
     assert read(bare.encode(label), f"text/xml; charset={label}").entries[0].title == title
 
 
-@pytest.mark.parametrize("content_type", ["text/xml", "text/xml; charset=us-ascii", "application/rss+xml; charset=ISO-8859-1", "text/html; charset=nonsense"])
+@pytest.mark.parametrize("content_type", [
+    "text/xml", "text/xml; charset=us-ascii", "application/rss+xml; charset=ISO-8859-1", "text/html; charset=nonsense"])
 def test_utf8_under_a_wrong_label_keeps_its_letters(content_type: str) -> None:
     for declaration in ("", '<?xml version="1.0" encoding="UTF-8"?>', '<?xml version="1.0" encoding="iso-8859-1"?>'):
         doc = read(rss(f"<item><title>Übergrößen</title>{ENCLOSURE}</item>", declaration=declaration), content_type)
@@ -318,7 +323,8 @@ def test_mismatched_tags_are_told_and_cost_no_entry() -> None:
     (b"", "the answer was empty"), (b" \n ", "the answer was empty"),
     (b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head></html>", "a web page"), (b"\xef\xbb\xbf<!-- x -->\n<HTML><p>Moved", "a web page"),
     (b'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body/></html>', "a web page"), (b'{"error": "gone"}', "JSON"),
-    (b"[1, 2]", "JSON"), (b"Service unavailable", "plain text"), (b"ID3\x04\x00\x00\x00\x00\x00\x00" + b"\xff\xfb\x90\x64" + bytes(413) + b"\xff\xfb\x90\x64", "audio"),
+    (b"[1, 2]", "JSON"), (b"Service unavailable", "plain text"),
+    (b"ID3\x04\x00\x00\x00\x00\x00\x00" + b"\xff\xfb\x90\x64" + bytes(413) + b"\xff\xfb\x90\x64", "audio"),
     (b"\x89PNG\r\n\x1a\n" + bytes(50), "a picture"), (b'<?xml version="1.0"?><opml version="2.0"><body/></opml>', "an OPML file"),
     (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', "XML of another kind (<error>)"), (b"%PDF-1.4 <x>", "a PDF document"),
 ])
@@ -340,7 +346,8 @@ MANY = b"<a " + b" ".join(b'a%d="1"' % number for number in range(100_000)) + b"
     b'<!DOCTYPE r [<!ENTITY a "' + b"x" * 13_000 + b'">]><rss><channel><title>' + b"&a;" * 10_000 + b"</title></channel></rss>",
     ('<?xml version="1.0" encoding="utf-16"?><!DOCTYPE r [<!ENTITY a "x">]><rss>&a;</rss>').encode("utf-16"),
     b'<!DOCTYPE r [<!ATTLIST item a CDATA "' + b"x" * 13_000 + b'">]><rss><channel>' + b"<item/>" * 10_000 + b"</channel></rss>",
-    b"<& <!DOCTYPE r [<!ENTITY a 'x'>]><rss><channel>", b"<!-- -->" * 500_000 + b"<rss", b"<rss>" + b"<![CDATA[" * 200_000, b"<rss>" + b"<!--" * 300_000,
+    b"<& <!DOCTYPE r [<!ENTITY a 'x'>]><rss><channel>", b"<!-- -->" * 500_000 + b"<rss", b"<rss>" + b"<![CDATA[" * 200_000,
+    b"<rss>" + b"<!--" * 300_000,
 ], ids=["deep", "deep-open", "items-in-items", "attributes", "attributes-doctype", "brackets", "entities", "entities-utf-16", "default-attributes",
         "entities-in-a-broken-prolog", "comments", "open-cdata", "open-comments"])
 def test_what_could_hurt_is_refused_or_read_quickly_in_little_memory(body: bytes) -> None:
@@ -401,6 +408,7 @@ def test_a_packed_feed_is_small_and_comes_back() -> None:
 
 
 def test_what_another_version_packed_is_refused() -> None:
-    for packed in (b"", b"junk", pack(FeedDoc())[:-3], zlib.compress(json.dumps([2, "t", "", "", "", [], [], [], ""]).encode()), zlib.compress(b"{}")):
+    for packed in (b"", b"junk", pack(FeedDoc())[:-3],
+                   zlib.compress(json.dumps([2, "t", "", "", "", [], [], [], ""]).encode()), zlib.compress(b"{}")):
         with pytest.raises(FeedError):
             unpack(packed)
