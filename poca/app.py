@@ -17,7 +17,7 @@ from queue import Queue
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from poca import __version__
+from poca import __version__, completion
 from poca.errors import BaseDirError, ConfigError, EditError, Interrupted, MailError, StateError
 from poca.model import Config, Event, History, Level, Report, Subscription
 from poca.report import Lines, Mode, Reporter, guard_descriptors, is_terminal, log_line
@@ -56,8 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> ArgumentParser:
     made = ArgumentParser(prog="poca", description="Keeps a folder of podcast episodes in step with their feeds.", allow_abbrev=False)
-    made.add_argument("titles", nargs="*", metavar="TITLE", help="only these subscriptions, asked now even if they were to wait")
-    made.add_argument("-c", "--config", type=Path, metavar="FILE", help="the config file (default: $XDG_CONFIG_HOME/poca/config.yaml)")
+    titles = made.add_argument("titles", nargs="*", metavar="TITLE", help="only these subscriptions, asked now even if they were to wait")
+    completion.titles(titles)
+    config = made.add_argument("-c", "--config", type=Path, metavar="FILE", help="the config file (default: $XDG_CONFIG_HOME/poca/config.yaml)")
+    completion.files(config)
     loudness = made.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     loudness.add_argument("-v", "--verbose", action="store_true", help="one feed at a time, in config order, every step on its own line")
@@ -66,6 +68,7 @@ def parser() -> ArgumentParser:
     made.add_argument("--json", action="store_true", help="JSON Lines on stdout, an event a line")
     made.add_argument("-e", "--email", action="store_true", help="also mail the log of the run, by settings.email")
     made.add_argument("--version", action="version", version=f"poca {__version__}")
+    completion.add_to(made)
     return made
 
 

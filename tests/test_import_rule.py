@@ -29,6 +29,7 @@ EDGES: dict[str, tuple[set[str], set[str]]] = {
     "files": (set(), set()),
     "basedir": (set(), set()),
     "report": ({"rich"}, set()),
+    "completion": ({"shtab"}, set()),
     "runlog": (set(), {"locks"}),
     "mail": ({"smtplib"}, set()),
     "startup": (set(), set()),
@@ -39,7 +40,7 @@ EDGES: dict[str, tuple[set[str], set[str]]] = {
 ROOM_OF = {
     "options": "config", "confnodes": "config", "yamltext": "confedit", "sockets": "web", "wire": "web", "gate": "web",
     "feedfast": "feed", "feedmend": "feed", "feedraw": "feed", "feeddates": "feed", "payload": "tagging", "statefile": "state",
-    "steps": "executor", "recovery": "executor", "renames": "executor",
+    "tables": "report", "steps": "executor", "recovery": "executor", "renames": "executor",
 }
 TOPS = {"app", "subscribe"}         # these import anything, and nobody imports them
 LIBRARIES = {library for owned, _ in EDGES.values() for library in owned}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from poca import conffile, config, text
+from poca import conffile, config, tables, text
 from poca.errors import ConfigError
 from poca.model import Plan, Subscription
-from poca.subscribe import edits, feeds, stats, tables
+from poca.subscribe import edits, feeds, stats
 from poca.subscribe.desk import Desk
 from poca.subscribe.feeds import Found
 from poca.subscribe.judged import judge

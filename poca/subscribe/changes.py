@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from poca import basedir, confedit, conffile, files, locks, planner, recovery, text
+from poca import cover as covers
 from poca.errors import BaseDirError, ConfigError, DiskError
 from poca.model import Disk, Episode, Fate, FeedDoc, History, Plan, Subscription
 from poca.state import State
@@ -152,7 +152,7 @@ def _remove_cover(desk: Desk, history: History) -> None:
         return
     path = files.inside(desk.settings.base_dir, history.cover)
     with contextlib.suppress(OSError):
-        if hashlib.sha256(path.read_bytes()).hexdigest() == history.cover_hash:
+        if not path.is_symlink() and covers.digest(path.read_bytes()) == history.cover_hash:
             files.remove(desk.settings.base_dir, history.cover)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from poca.errors import ConfigError
 from poca.model import Fault
 from poca.subscribe.desk import Desk
-from poca.subscribe.tables import Column, show
+from poca.tables import Column, show
 from poca.tagnames import table
 
 

@@ -9,7 +9,7 @@ from poca.model import Fate, History, Subscription
 from poca.subscribe import stats
 from poca.subscribe.desk import Desk, clean
 from poca.subscribe.judged import stored_feed
-from poca.subscribe.tables import Column, show
+from poca.tables import Column, show
 
 _COLUMNS = (
     Column("TITLE", folds=True), Column("CATEGORY", folds=True), Column("STATE"), Column("MAX", right=True), Column("HELD", right=True),

@@ -7,7 +7,7 @@ from poca.model import Episode, Rule, Verdict
 from poca.subscribe import stats
 from poca.subscribe.desk import Desk, clean
 from poca.subscribe.judged import Judged, chosen, judge
-from poca.subscribe.tables import Column, show
+from poca.tables import Column, show
 
 _COLUMNS = (Column("NO.", right=True), Column("DATE"), Column("EPISODE", folds=True), Column("WHY", folds=True), Column("FILE", folds=True))
 
