@@ -849,7 +849,7 @@ def test_the_sample_is_valid_and_names_every_option() -> None:
     text = SAMPLE.read_text(encoding="utf-8")
     read = config.read(SAMPLE, ENV)
     assert read.faults == read.warnings == ()
-    assert [s.title for s in read.subscriptions if s.active] == ["The Example Hour"]
+    assert [s.title for s in read.subscriptions if s.active] == ["NPR News Now"]
     sections = {
         "settings": text.partition("email:")[0],
         "email": text.partition("email:")[2].partition("defaults:")[0],
