@@ -131,6 +131,7 @@ def _clear(desk: Desk, state: State, plan: Plan) -> None:
     settings, title = desk.settings, plan.subscription.title
     steps = Steps(settings, state, Web(settings), desk.hear, lambda *_: None, lambda: desk.now, os.link)
     state.put(title, *plan.gone, *plan.found)
+    state.settle(title, "")             # or an unchanged feed would leave nothing to plan when it is enabled again
     history = state.history(title)
     work = Work(plan, plan.generation, [], [])
     for episode in history.episodes:

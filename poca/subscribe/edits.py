@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -55,9 +56,10 @@ class Titles:
     def unique(self, title: str) -> str:
         """The title, with a number where its folder is taken; it is taken from now on."""
         number, free = 1, title
+        bare = re.sub(r" \([0-9]{1,2}\)$", "", title)
         while self.holder(free):
             number += 1
-            free = f"{title} ({number})"
+            free = f"{bare} ({number})"
         self._taken[self._folder(free)] = free
         return free
 

@@ -51,7 +51,7 @@ def retry(desk: Desk) -> None:
         if history.failures or history.next_try is not None:
             state.feed_failed(history.title, history.url or subscription.url, "", 0, None)
         verdicts = {v.key: v for v in judge(desk, state, subscription, judged.feed if judged.read else None).plan.verdicts}
-    coming, others = _sorted((*again, *forgotten), verdicts)
+    coming, others = _sorted((*again, *forgotten), verdicts) if judged.read else ([*again, *forgotten], [])
     for episode, rule in others:
         desk.say(f"{events.name_of(episode)} is no longer held back, but it is not taken now: {rule}.")
     if history.failures:
