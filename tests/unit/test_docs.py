@@ -209,3 +209,24 @@ def test_each_module_and_each_library_is_in_the_picture() -> None:
     setup.read(REPOSITORY / "setup.cfg", encoding="utf-8")
     libraries = {re.split(r"[\s<>=]", line)[0] for line in setup["options"]["install_requires"].split("\n") if line.strip()}
     assert {name for name in libraries if name not in named} == set()
+
+
+# ----------------------------------------------------------------------------------------------------- verification
+
+def test_each_test_that_keeps_a_promise_is_there() -> None:
+    path = REPOSITORY / "docs" / "verification.rst"
+    names = [literal for _, tests in rows(path, "Promises about your episodes") for literal in literals(tests)]
+    assert len(names) > 100
+    missing = [name for name in names if not defines(REPOSITORY / "tests" / name.partition("::")[0], name.partition("::")[2])]
+    assert missing == []
+
+
+def defines(path: Path, test: str) -> bool:
+    return path.is_file() and any(
+        isinstance(node, ast.FunctionDef) and node.name == test for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
+
+
+def test_each_promise_has_a_test() -> None:
+    for promise, tests in rows(REPOSITORY / "docs" / "verification.rst", "Promises about your episodes"):
+        assert literals(tests), promise.astext()
