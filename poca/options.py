@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, tzinfo
 from enum import StrEnum
 from functools import cache
@@ -38,11 +38,14 @@ class Type:
 
     ``allowed`` completes the sentence "it must be ...". ``read`` makes a value of a text, for ``SEVERAL`` a frozenset
     of values, and raises ValueError where it cannot: its text, if any, tells what is wrong beyond ``allowed``.
+    ``editor`` is what of it a JSON Schema can say of one value, for editors; it never refuses what ``read`` takes,
+    letter case of words aside.
     """
 
     allowed: str
     read: Callable[[str], object] = str
     shape: Shape = Shape.ONE
+    editor: Mapping[str, object] = field(default_factory=lambda: {"type": ["string", "number", "boolean"]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,8 @@ def _whole(low: int, high: int, meant: str = "") -> Type:
         if not re.fullmatch(r"[+-]?[0-9]{1,15}", written.strip()) or not low <= int(written) <= high:
             raise ValueError
         return int(written)
-    return Type(f"a whole number from {low} to {high}" + (f" ({meant})" if meant else ""), read)
+    bounds = {"type": ["integer", "string"], "minimum": low, "maximum": high, "pattern": r"^\s*[+-]?[0-9]{1,15}\s*$"}
+    return Type(f"a whole number from {low} to {high}" + (f" ({meant})" if meant else ""), read, editor=bounds)
 
 
 def _number(low: float, high: float, meant: str = "") -> Type:
@@ -159,7 +163,8 @@ def _number(low: float, high: float, meant: str = "") -> Type:
         if not re.fullmatch(r"[+-]?([0-9]{1,15}(\.[0-9]{0,15})?|\.[0-9]{1,15})", written.strip()) or not low <= float(written) <= high:
             raise ValueError
         return float(written)
-    return Type(f"a number from {low:g} to {high:g}" + (f" ({meant})" if meant else ""), read)
+    bounds = {"type": ["number", "string"], "minimum": low, "maximum": high, "pattern": r"^\s*[+-]?[0-9]*\.?[0-9]*\s*$"}
+    return Type(f"a number from {low:g} to {high:g}" + (f" ({meant})" if meant else ""), read, editor=bounds)
 
 
 _TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
@@ -182,7 +187,7 @@ def _word(*words: str) -> Callable[[str], str]:
 
 
 def _choice(*words: str) -> Type:
-    return Type(f"{', '.join(words[:-1])} or {words[-1]}", _word(*words))
+    return Type(f"{', '.join(words[:-1])} or {words[-1]}", _word(*words), editor={"enum": list(words)})
 
 
 def _track_numbering(written: str) -> str:
@@ -229,7 +234,7 @@ def _zone(written: str) -> tzinfo | None:
 
 
 def _each(one: Type, form: str) -> Type:
-    return Type(form, lambda written: frozenset([one.read(written)]), Shape.SEVERAL)
+    return Type(form, lambda written: frozenset([one.read(written)]), Shape.SEVERAL, one.editor)
 
 
 def nearest(word: str, known: Collection[str], count: int = 1) -> list[str]:
@@ -241,13 +246,17 @@ def nearest(word: str, known: Collection[str], count: int = 1) -> list[str]:
 
 # ----------------------------------------------------------------------------------------------------------- the table
 
-_YES_NO = Type("yes or no", _truth)
+# Editors read YAML 1.2, to which yes and no are texts.
+_YES_NO = Type("yes or no", _truth, editor={"enum": [*_TRUTHS, True, False]})
 _LINE = Type("a text on one line", _line)
 _WORDS = Type("a text on one line, not empty", _words)
 _PATH = Type("a path", _words)
 _PATTERN = Type("a regular expression", _pattern)
-_DAY = Type("a day such as 2024-01-31", _day)
-_WEEK = Type("a text of the digits 0 (Monday) to 6 such as '024', or a list of numbers or names (mon ...)", _weekdays, Shape.SEVERAL)
+_DAY = Type("a day such as 2024-01-31", _day, editor={"type": "string", "pattern": r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*$"})
+_WEEK = Type("a text of the digits 0 (Monday) to 6 such as '024', or a list of numbers or names (mon ...)", _weekdays, Shape.SEVERAL,
+             {"type": ["string", "integer"], "minimum": 0, "pattern": r"^\s*([0-6]+|[A-Za-z]{3,9})\s*$"})
+_NUMBERING = {"enum": ["if missing", *_TRUTHS, True, False]}
+_ADDRESS = {"type": "string", "pattern": r"^\s*[Hh][Tt][Tt][Pp][Ss]?://\S+\s*$"}
 _MINUTES = _number(0, 100_000, "minutes")
 
 OPTIONS: tuple[Option, ...] = (
@@ -255,7 +264,7 @@ OPTIONS: tuple[Option, ...] = (
            required=True),
     Option("state_dir", "settings", _PATH, None, "history, locks and log, on a local disk; without it $XDG_STATE_HOME/poca"),
     Option("filenames", "settings", _choice("permissive", "ntfs", "restrictive"), "ntfs", "which characters names may have"),
-    Option("id3v2version", "settings", Type("3 or 4", _whole(3, 4).read), "4", "the version of the ID3 tags that are written"),
+    Option("id3v2version", "settings", replace(_whole(3, 4), allowed="3 or 4"), "4", "the version of the ID3 tags that are written"),
     Option("id3removev1", "settings", _YES_NO, "yes", "drop ID3v1 tags where tags are written"),
     Option("useragent", "settings", Type("a text of ASCII letters, digits and signs", _header), f"poca/{__version__} (+{PROJECT_URL})",
            "what poca calls itself to servers"),
@@ -286,14 +295,16 @@ OPTIONS: tuple[Option, ...] = (
     Option("threshold", "email", _whole(1, 1_000_000), "1", "log entries to gather before a mail goes out; they are kept between runs"),
 
     Option("title", "subscription", _WORDS, None, "the name of the folder, and the name everywhere", required=True),
-    Option("url", "subscription", Type("an address that starts with http:// or https://", _url), None, "the address of the feed", required=True),
+    Option("url", "subscription", Type("an address that starts with http:// or https://", _url, editor=_ADDRESS), None, "the address of the feed",
+           required=True),
     Option("category", "subscription", _LINE, None, "a word for lists; no effect on folders"),
     Option("state", "subscription", _choice("active", "inactive"), "active", "an inactive subscription is not asked"),
     Option("max_number", "subscription", _whole(0, 1_000_000, "0: no limit"), "0", "the most episodes to hold; 0: no limit"),
     Option("max_days", "subscription", _whole(0, 100_000, "days; 0: no limit"), "0",
            "episodes older than this many days are not held; 0: no limit; not with from_the_top"),
     Option("from_the_top", "subscription", _YES_NO, "no", "start with the oldest episode"),
-    Option("track_numbering", "subscription", Type("no, yes or if missing", _track_numbering), "no", "number the tracks of this subscription"),
+    Option("track_numbering", "subscription", Type("no, yes or if missing", _track_numbering, editor=_NUMBERING), "no",
+           "number the tracks of this subscription"),
     Option("metadata", "subscription", Type("a text or a list of texts for each tag", tag_text, Shape.TAGS), None, "tags to set; '' removes one"),
     Option("rename", "subscription", Type("a template such as '{date}_{episode_title}'", _template), None,
            "how files are named; without it as in the enclosure's URL"),
