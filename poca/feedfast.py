@@ -18,6 +18,7 @@ from xml.parsers import expat
 from poca.feedraw import RawEntry, RawFeed, RawLink
 
 DEEPEST = 300               # levels of elements; a page of XHTML in a feed has some 20
+_MOST_ENTRIES = 200_000     # of one feed: three an hour for seven years; what has more was made to fill the memory
 _KNOWN_NAMES = 1_000        # names remembered in one feed, so that a hostile one costs no memory
 
 _BETWEEN = "\x1f"           # between namespace, name and prefix; no XML document may hold it
@@ -223,6 +224,8 @@ def _handlers(reading: Reading, parser: expat.XMLParserType) -> tuple[Callable[[
                 key = ""
         elif level < 0:
             if names is entry_names:
+                if len(raw.entries) >= _MOST_ENTRIES:
+                    raise _Stop
                 raw.entries.append(RawEntry(texts, links))
             names, texts, links, base = places.pop()
             level = 0

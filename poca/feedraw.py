@@ -84,7 +84,7 @@ def _entry(raw: RawEntry, base: str, feed_author: str) -> Entry | PassedOver:
     if not url:
         return PassedOver(title, reason)
     return Entry(
-        told("guid", ""),
+        told("guid", "")[:_LONGEST_GUID],
         url,
         title,
         _published(raw.texts),
@@ -148,11 +148,14 @@ def _rank(mime: str, url: str, medium: str | None) -> int | None:
 _MOST_DIGITS = 15           # of a length or number; what has more is none
 _LONGEST_PART = 7           # digits of a duration's hours, minutes or seconds
 _LONGEST_PERSON = 1_000     # characters
+_LONGEST_TITLE = 4_000      # characters, with their markup
+_LONGEST_GUID = 4_000       # characters; two that are alike so far identify nothing, as guids do that are alike
 _RSS_AUTHOR = re.compile(r"[^\s@]+@[^\s@]+\s*\(([^()]+)\)")        # RSS 2.0, <author>: mail address, then the name
 
 
 def _plain(text: str) -> str:
     """text.plain, the many titles that are plain as they stand let through."""
+    text = text[:_LONGEST_TITLE]
     if text.isprintable() and "&" not in text and "<" not in text and "]]>" not in text:
         return " ".join(text.split())
     return plain(text)
