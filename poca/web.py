@@ -1,6 +1,6 @@
 """Manners on the network: redirects, logins, proxies, and no host asked too often.
 
-One GET at a time by :meth:`Web.open`, from any thread. What a connection is, :mod:`poca.wire` knows, which is imported
+One GET at a time by :meth:`Web.open`, from any thread. How requests is used, :mod:`poca.wire` knows, which is imported
 with the first request, as a run without subscriptions needs none of it.
 
 A host is its name in lower case, whatever the port: ``per_host`` and ``host_delay`` are about the machine behind it. A
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
 from poca import text
 from poca.errors import Trouble, WebError
@@ -29,8 +29,7 @@ from poca.model import Settings
 if TYPE_CHECKING:
     from netrc import netrc
 
-    from poca.sockets import Limits
-    from poca.wire import Response, Wire
+    from poca.wire import Limits, Response, Session, Wire
 
 REDIRECTS = 20
 DAY = 86_400        # seconds: no Retry-After counts for more
@@ -127,6 +126,12 @@ def _shares_login(owner: Place, there: Place) -> bool:
     return owner.host == there.host and (upgrade or (owner.scheme, owner.port) == (there.scheme, there.port))
 
 
+def _login(user: str) -> tuple[bytes, bytes] | None:
+    """Name and password, percent-decoded, of the user info of a URL."""
+    name, _, password = user.partition(":")
+    return (unquote_to_bytes(name), unquote_to_bytes(password)) if user else None
+
+
 class Proxies:
     """http_proxy, https_proxy, all_proxy and no_proxy, in lower case or, where that is not set, in upper case."""
 
@@ -135,7 +140,8 @@ class Proxies:
             return (env.get(name) or env.get(name.upper()) or "").strip()
 
         self._by_scheme = {scheme: value(f"{scheme}_proxy") or value("all_proxy") for scheme in _PORTS}
-        self._direct = [name.lower() for name in re.split(r"[\s,]+", value("no_proxy")) if name]
+        self._direct = value("no_proxy").lower()
+        self._lock = threading.Lock()
 
     def find(self, there: Place) -> str:
         """The proxy's URL, "" for none. Raises WebError for a kind of proxy that cannot be used."""
@@ -153,18 +159,9 @@ class Proxies:
         return proxy
 
     def _is_direct(self, there: Place) -> bool:
-        import ipaddress
-        for name in self._direct:
-            bare = name.lstrip("*.")
-            if name == "*" or there.host == bare or there.host.endswith("." + bare) or f"{there.host}:{there.port}" == name:
-                return True
-            if "/" in name and re.fullmatch(r"[\d.]+|.*:.*", there.host):
-                try:
-                    if ipaddress.ip_address(there.host) in ipaddress.ip_network(name, strict=False):
-                        return True
-                except ValueError:
-                    continue
-        return False
+        from requests.utils import should_bypass_proxies
+        with self._lock:    # for that function sets a variable of the environment, for a moment
+            return should_bypass_proxies(there.url, self._direct)
 
 
 def _read_netrc(env: Mapping[str, str]) -> netrc | None:
@@ -192,15 +189,19 @@ class Answer:
 
     def __init__(self, response: Response, url: str, permanent: str, notes: tuple[str, ...]) -> None:
         self._response = response
-        self.status: int = response.status
+        self.status = response.status
         self.headers: Mapping[str, str] = response.headers
-        self.total: int | None = response.total
+        self.total = response.total
         self.url, self.permanent, self.notes = url, permanent, notes
 
     def read(self, most: int) -> bytes:
         """What has arrived of the body, at most so many bytes, as they are; b"" at the end. Raises WebError, also when
         the end comes before ``total``."""
-        return self._response.read(most)
+        try:
+            return self._response.read(most)
+        except WebError as error:
+            error.host = urlsplit(self.url).hostname or ""
+            raise
 
     def failure(self) -> WebError:
         """The error that this answer is, where its status is no success."""
@@ -268,10 +269,10 @@ class Web:
         ``timeout``, and ``timeout`` for each read. Waiting for a host does not count; meanwhile the caller is in
         ``aside()``. ``auth_from``: the URL whose login is meant, where that is not ``url`` itself (that of the feed).
         """
-        from poca.sockets import Limits
+        from poca.wire import Limits, Session
         timeout = self._settings.timeout
-        allowed = WHOLE * timeout if deadline is None else deadline
-        limits = Limits(timeout, allowed, time.monotonic() + allowed)
+        limits = Limits(timeout, WHOLE * timeout if deadline is None else deadline)
+        session = Session(self._connections())
         here = place(url)
         owner = place(auth_from) if auth_from else here
         way = [here]
@@ -279,12 +280,12 @@ class Web:
         notes: list[str] = []
         while True:
             with self._gate.place(here.host, aside, limits.extend):
-                response = self._ask(here, owner, headers or {}, limits, redirected=len(way) > 1)
+                response = self._ask(session, here, owner, headers or {}, limits, redirected=len(way) > 1)
                 try:
                     location = response.headers.get("Location", "") if response.status in (301, 302, 303, 307, 308) else ""
                     if not location:
                         if deadline is None:
-                            response.unlimited()
+                            response.lift()
                         yield Answer(response, here.url, permanent, tuple(notes))
                         return
                     for_good = for_good and response.status in (301, 308)
@@ -303,26 +304,19 @@ class Web:
                 user = here.user or (owner.user if _shares_login(owner, here) else "")
                 permanent = here.url.replace("://", f"://{user}@", 1) if user else here.url
 
-    def _ask(self, there: Place, owner: Place, headers: Mapping[str, str], limits: Limits, *, redirected: bool) -> Response:
+    def _ask(self, session: Session, there: Place, owner: Place, headers: Mapping[str, str], limits: Limits, *, redirected: bool) -> Response:
         """One request to one host."""
-        from poca.wire import Route, basic, proxy_login
-        sent = {"User-Agent": self._useragent, "Accept": "*/*", **headers}
-        user = there.user or (owner.user if _shares_login(owner, there) else "") or self._netrc_user(there.host)
-        if user:
-            sent["Authorization"] = basic(user)
+        from poca.wire import ask
+        sent = {"User-Agent": self._useragent, "Accept": "*/*", "Accept-Encoding": "identity", **headers}
+        login = _login(there.user or (owner.user if _shares_login(owner, there) else "")) or self._netrc_login(there.host)
         try:
-            proxy = self._proxies.find(there)
-            target = there.target
-            if proxy and there.scheme == "http":
-                sent.update(proxy_login(proxy))
-                target = there.url
-            return self._connections().get(Route(there.scheme, there.host, there.port, proxy), target, sent, limits)
+            return ask(session, there.url, sent, login, self._proxies.find(there), limits)
         except WebError as error:
             error.host = there.host
             if redirected:
                 error.args = (f"{error} (after a redirect to {text.shown_url(there.url)})",)
             raise
 
-    def _netrc_user(self, host: str) -> str:
+    def _netrc_login(self, host: str) -> tuple[bytes, bytes] | None:
         login = self._netrc.authenticators(host) if self._netrc else None
-        return f"{quote(login[0] or login[1] or '', safe='')}:{quote(login[2] or '', safe='')}" if login else ""
+        return ((login[0] or login[1] or "").encode(), (login[2] or "").encode()) if login else None

@@ -1,320 +1,350 @@
-"""Connections: one GET over HTTP/1.1, on the sockets of :mod:`poca.sockets` (owns http.client).
+"""Requests on which every wait ends on time (owns requests and urllib3).
 
-Built on http.client: an hourly run is a hundred round trips, which cost four times as much by way of a session of
-requests, and that bounds neither an answer as a whole nor the length of a line it reads between two chunks.
+A session of requests sends, urllib3 keeps the connections of all threads; what is added here is how long a request may
+take. Neither library bounds an answer as a whole: a server that drips a byte now and then holds a thread for ever. So the
+connections have sockets whose every wait is no longer than what is left of the request. The one wait that no socket
+bounds is the look-up of a name: it is done by a thread of its own, which is left behind when it takes too long.
 
 Imported by :mod:`poca.web` when the first request is made.
 """
 
 from __future__ import annotations
 
+import errno
 import http.client
 import math
+import os
 import re
-import select
 import socket
 import ssl
 import threading
 import time
-import weakref
-from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from urllib.parse import unquote_to_bytes, urlsplit
+from collections.abc import Mapping
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import requests
+import urllib3
+from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.auth import HTTPBasicAuth
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError, SystemTimeWarning
+from urllib3.response import HTTPResponse
 
 from poca import text
 from poca.errors import Trouble, WebError
-from poca.sockets import UNREACHABLE, Bounded, BoundedTLS, Limits, dial, tls_context
 
 DRAIN = 4096        # bytes: the rest of an answer that is read, so that its connection can be used again
 DRAIN_TIME = 0.5    # seconds that this may take
+FAULTS = (OSError, HTTPError, http.client.HTTPException, ValueError)    # what the libraries raise
+
+urllib3.disable_warnings(SystemTimeWarning)     # a clock that is wrong is told by poca itself
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Where a connection leads: to a host and port, by TLS or not, straight or by way of a proxy (an http:// URL)."""
+class Limits:
+    """How long one request may take, and how far it has come.
 
-    scheme: str
-    host: str
-    port: int
-    proxy: str = ""
+    ``timeout`` seconds to connect and between two packets, and all of it ``allowed`` seconds, which are over at
+    ``deadline`` (of time.monotonic); ``pause`` is when the wait for the next piece of the body ends.
+    """
 
+    def __init__(self, timeout: float, allowed: float) -> None:
+        self.timeout, self.allowed = timeout, allowed
+        self.deadline, self.pause = time.monotonic() + allowed, math.inf
+        self.connected = self.kept = self.ended = False     # a new connection, one used before; no more bytes will come
+
+    def left(self) -> float:
+        """Seconds, at most ``timeout``; raises TimeoutError where there are none."""
+        left = min(self.deadline, self.pause) - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return min(left, self.timeout)
+
+    def extend(self, seconds: float) -> None:
+        """For time that does not count."""
+        self.deadline += seconds
+
+    def lift(self) -> None:
+        """Lets the body take as long as it wants, as long as bytes come."""
+        self.allowed = self.deadline = math.inf
+
+
+_this = threading.local()       # .limits: those of the request that this thread makes
 
 # --------------------------------------------------------------------------------------------------------- connections
 
-class _ProxyRefusal(OSError):
-    """A proxy that would not connect us; ``str`` tells its status."""
+
+class _Bounded(socket.socket):
+    limits: Limits
+
+    def recv_into(self, *args: Any, **options: Any) -> int:
+        left = self.limits.left()
+        if left != self.gettimeout():
+            self.settimeout(left)
+        count = super().recv_into(*args, **options)
+        self.limits.ended = not count
+        return count
 
 
-class _Connection(http.client.HTTPConnection):
-    """A connection along a route. ``wire`` is its socket, also after http.client let go of it."""
+class _BoundedTLS(_Bounded, ssl.SSLSocket):
+    """OpenSSL's own loops heed the socket's timeout as a whole."""
 
-    wire: Bounded
+    def do_handshake(self, block: bool = False) -> None:
+        self.limits = _this.limits
+        self.settimeout(self.limits.left())
+        super().do_handshake(block)
 
-    def __init__(self, route: Route, context: ssl.SSLContext | None) -> None:
-        super().__init__(route.host, route.port)
-        self.default_port = 443 if route.scheme == "https" else 80     # which is left out of the header Host
-        self.route, self.context = route, context
 
-    def dial(self, limits: Limits) -> None:
-        """Raises OSError."""
-        route = self.route
-        if route.proxy:
-            proxy = urlsplit(route.proxy)
-            self.sock = self.wire = dial(proxy.hostname or "", proxy.port or 80, limits)
-        else:
-            self.sock = self.wire = dial(route.host, route.port, limits)
-        if self.context is None:
-            return
-        if route.proxy:
-            self._tunnel_by_proxy()
-        self.wire.settimeout(limits.left())
-        self.sock = self.context.wrap_socket(self.wire, server_hostname=route.host)
-        assert isinstance(self.sock, BoundedTLS)
-        self.wire = self.sock
-        self.wire.patience, self.wire.deadline = limits.timeout, limits.deadline
+_UNREACHABLE = (errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
-    def _tunnel_by_proxy(self) -> None:
-        """RFC 9110, 9.3.6."""
-        host = f"[{self.route.host}]" if ":" in self.route.host else self.route.host
-        lines = [f"CONNECT {host}:{self.route.port} HTTP/1.1", f"Host: {host}:{self.route.port}"]
-        lines += [f"{name}: {value}" for name, value in proxy_login(self.route.proxy).items()]
-        self.wire.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
-        answer = http.client.HTTPResponse(self.wire, method="CONNECT")
+
+def _addresses(host: str, port: int, wait: float) -> list[Any]:
+    """The addresses of a name; raises OSError. getaddrinfo knows no timeout, so one that hangs is left to itself."""
+    found: SimpleQueue[list[Any] | OSError] = SimpleQueue()
+
+    def look_up(flags: int = 0) -> None:
         try:
-            answer.begin()
-        finally:
-            answer.close()
-        if answer.status != 200:
-            raise _ProxyRefusal(f"it answers {answer.status}")
+            found.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags))
+        except OSError as error:
+            found.put(error)
 
-    def quiet(self) -> bool:
-        """Nothing to read: a kept connection on which something is was closed by the server, or is out of step."""
-        poll = select.poll()
-        poll.register(self.wire, select.POLLIN)
-        return not poll.poll(0)
-
-
-def basic(user: str) -> str:
-    """The value of Authorization for the user info of a URL, percent-decoded (RFC 7617, in UTF-8)."""
-    name, _, password = user.partition(":")
-    return "Basic " + b64encode(unquote_to_bytes(name) + b":" + unquote_to_bytes(password)).decode("ascii")
+    if re.fullmatch(r"[\d.]+|.*:.*", host):
+        look_up(socket.AI_NUMERICHOST)
+    else:
+        threading.Thread(target=look_up, name=f"look-up of {host}", daemon=True).start()
+    try:
+        answer = found.get(timeout=wait)
+    except Empty:
+        raise socket.gaierror(socket.EAI_AGAIN, "timed out") from None
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
 
 
-def proxy_login(proxy: str) -> dict[str, str]:
-    """The header with the user info of the proxy's URL, if it has any."""
-    user = urlsplit(proxy).netloc.rpartition("@")[0]
-    return {"Proxy-Authorization": basic(user)} if user else {}
+def _dial(host: str, port: int, limits: Limits) -> _Bounded:
+    """Connects within ``timeout``, of which each of the host's addresses gets its share; raises OSError."""
+    addresses = _addresses(host, port, limits.left())
+    end = time.monotonic() + limits.left()
+    failures: list[OSError] = []
+    for index, (family, kind, protocol, _, address) in enumerate(addresses):
+        sock = None
+        try:
+            sock = _Bounded(family, kind, protocol)
+            sock.settimeout(max((end - time.monotonic()) / (len(addresses) - index), 0.001))
+            sock.connect(address)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.limits = limits
+            return sock
+        except BaseException as error:
+            if sock:
+                sock.close()
+            if not isinstance(error, OSError):
+                raise
+            failures.append(error)
+    # A host is not unreachable for having an address of a kind that this machine cannot use.
+    telling = [error for error in failures if error.errno not in _UNREACHABLE]
+    raise (telling or failures)[0]
 
 
-_GONE = (ConnectionError, http.client.BadStatusLine, ssl.SSLError)     # what a kept connection gives that its server closed
+class _TwoLengths(http.client.HTTPException):
+    pass
+
+
+class _Head(http.client.HTTPResponse):
+    """Refuses here what leaves open where the answer ends, while http.client still closes what it gives up."""
+
+    def begin(self) -> None:
+        super().begin()
+        if _this.limits.ended:      # before the empty line: headers that broke off would be taken for whole
+            raise ConnectionResetError
+        told = ",".join(self.headers.get_all("Content-Length", []))
+        if len({length.strip() for length in told.split(",")}) > 1 and not self.chunked:
+            raise _TwoLengths
+
+
+class _Connection(HTTPConnection):
+    response_class = _Head
+
+    def _new_conn(self) -> socket.socket:
+        return _dial(self._dns_host, self.port, _this.limits)
+
+    def connect(self) -> None:
+        super().connect()
+        _this.limits.connected = True
+
+    def request(self, *args: Any, **options: Any) -> None:
+        limits: Limits = _this.limits
+        if isinstance(self.sock, _Bounded):
+            self.sock.limits = limits
+            limits.kept = not limits.connected
+        super().request(*args, **options)
+
+
+class _SecureConnection(_Connection, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
+_POOLS = {"http": _Pool, "https": _SecurePool}
+
+
+class _Adapter(HTTPAdapter):
+    """Keeps connections of so many hosts, for all threads. All of them share one ``context``: by itself requests reads
+    the trusted certificates anew for each, which takes 25 ms of CPU."""
+
+    def __init__(self, size: int, context: ssl.SSLContext | None) -> None:
+        self._context = context
+        super().__init__(pool_connections=size, pool_maxsize=size)
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, **options, ssl_context=self._context)
+        self.poolmanager.pool_classes_by_scheme = _POOLS
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        manager = super().proxy_manager_for(proxy, **options, ssl_context=self._context)
+        manager.pool_classes_by_scheme = _POOLS
+        return manager
+
+    def cert_verify(self, *_: Any) -> None:
+        """The context knows whom to trust."""
+
+
+class Session(requests.Session):
+    """Made for each answer, so that cookies go along its redirects and no further."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__()
+        self._wire = wire
+        self.trust_env = False
+
+    def get_adapter(self, url: str) -> BaseAdapter:
+        return self._wire.adapter(url.partition(":")[0])
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """None: requests would read the whole body of a redirect, whether or not it is to follow it."""
 
 
 class Wire:
-    """All connections of a run, for all threads: those that were read to the end are kept, at most ``keep`` of them."""
+    """All connections of a run, those that were read to the end are kept."""
 
     def __init__(self, keep: int, env: Mapping[str, str]) -> None:
         self._keep, self._env = keep, env
-        self._idle: list[_Connection] = []      # the one used last at the end
+        self._adapters: dict[str, _Adapter] = {}
         self._lock = threading.Lock()
-        self._context: ssl.SSLContext | None = None
-        self._context_lock = threading.Lock()
-        weakref.finalize(self, _close_all, self._idle)
 
-    def get(self, route: Route, target: str, headers: Mapping[str, str], limits: Limits) -> Response:
-        """Sends one request, and reads the status and headers of the answer. Raises WebError."""
-        connection = self._take(route)
-        if connection is not None:
-            try:
-                return self._ask(connection, target, headers, limits)
-            except _GONE:
-                pass        # closed by the server in the very moment: nothing was answered, so it is sent again
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                raise _unanswered(error, route, limits) from error
-        connection = _Connection(route, self._tls() if route.scheme == "https" else None)
-        try:
-            connection.dial(limits)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            connection.close()
-            raise _unconnected(error, route, limits) from error
-        except BaseException:
-            connection.close()
-            raise
-        try:
-            return self._ask(connection, target, headers, limits)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise _unanswered(error, route, limits) from error
-
-    def _ask(self, connection: _Connection, target: str, headers: Mapping[str, str], limits: Limits) -> Response:
-        wire = connection.wire
-        wire.patience, wire.deadline = limits.timeout, limits.deadline
-        try:
-            wire.settimeout(limits.left())
-            connection.request("GET", target, headers=dict(headers))
-            answer = connection.getresponse()
-            if wire.ended:      # before the empty line: http.client takes headers that broke off for whole
-                answer.close()
-                raise ConnectionResetError
-        except BaseException:
-            connection.close()
-            raise
-        try:
-            return Response(self, connection, answer, limits)
-        except BaseException:
-            answer.close()
-            connection.close()
-            raise
-
-    def _take(self, route: Route) -> _Connection | None:
-        while True:
-            with self._lock:
-                found = next((index for index in reversed(range(len(self._idle))) if self._idle[index].route == route), None)
-                if found is None:
-                    return None
-                connection = self._idle.pop(found)
-            if connection.quiet():
-                return connection
-            connection.close()
-
-    def put(self, connection: _Connection) -> None:
-        """Keeps a connection whose answer was read to the end."""
+    def adapter(self, scheme: str) -> _Adapter:
+        """Raises WebError where the trusted certificates cannot be read."""
         with self._lock:
-            self._idle.append(connection)
-            oldest = self._idle.pop(0) if len(self._idle) > self._keep else None
-        if oldest:
-            oldest.close()
+            if scheme not in self._adapters:
+                self._adapters[scheme] = _Adapter(self._keep, _trusted(self._env) if scheme == "https" else None)
+            return self._adapters[scheme]
 
     def close(self) -> None:
-        with self._lock:
-            _close_all(self._idle)
-
-    def _tls(self) -> ssl.SSLContext:
-        with self._context_lock:
-            if self._context is None:
-                self._context = tls_context(self._env)
-            return self._context
+        for adapter in self._adapters.values():
+            adapter.close()
 
 
-def _close_all(connections: list[_Connection]) -> None:
-    while connections:
-        connections.pop().close()
+def _trusted(env: Mapping[str, str]) -> ssl.SSLContext:
+    """The trusted certificates: those of REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE (a file or a folder), else the system's
+    (SSL_CERT_FILE and SSL_CERT_DIR name others), else those that come with requests. Raises WebError."""
+    bundle = env.get("REQUESTS_CA_BUNDLE") or env.get("CURL_CA_BUNDLE") or ""
+    try:
+        if bundle:
+            folder = Path(bundle).is_dir()
+            context = ssl.create_default_context(cafile=None if folder else bundle, capath=bundle if folder else None)
+        else:
+            context = ssl.create_default_context()
+            paths = ssl.get_default_verify_paths()
+            if not (paths.cafile or (paths.capath and any(os.scandir(paths.capath)))):
+                context.load_verify_locations(DEFAULT_CA_BUNDLE_PATH)
+    except OSError as error:     # also ssl.SSLError: a file without certificates
+        named = f" in {bundle}" if bundle else " of this machine"
+        raise WebError(f"the trusted certificates{named} cannot be read, so no https URL can be asked", Trouble.CERTIFICATE) from error
+    context.sslsocket_class = _BoundedTLS
+    return context
 
 
-# ------------------------------------------------------------------------------------------------------------- answers
+# ------------------------------------------------------------------------------------------------- requests, answers
 
-class Headers(Mapping[str, str]):
-    """The headers of an answer by their names in any case; of one that came twice the values stand side by side."""
-
-    def __init__(self, pairs: list[tuple[str, str]]) -> None:
-        self._values: dict[str, str] = {}
-        for name, value in pairs:
-            name, value = name.lower(), value.strip(" \t\r\n")
-            self._values[name] = f"{self._values[name]}, {value}" if name in self._values else value
-
-    def __getitem__(self, name: str) -> str:
-        return self._values[name.lower()]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+def ask(
+    session: Session, url: str, headers: Mapping[str, str], login: tuple[bytes, bytes] | None, proxy: str, limits: Limits,
+) -> Response:
+    """One GET, up to the headers of the answer, redirects not followed. ``proxy``: an http:// URL, "" for none. Raises
+    WebError."""
+    # As bytes: what servers gave, such as an ETag, goes back whatever it begins with.
+    sent = {name: value.encode("latin-1") for name, value in headers.items()}
+    auth = HTTPBasicAuth(*login) if login else None
+    proxies = {url.partition(":")[0]: proxy} if proxy else {}
+    _this.limits, limits.pause = limits, math.inf
+    while True:
+        limits.connected = limits.kept = limits.ended = False
+        try:
+            wait = limits.left()
+        except TimeoutError:
+            raise _too_late(limits, 0) from None
+        try:
+            answer = session.get(url, headers=sent, auth=auth, proxies=proxies, timeout=wait, stream=True, allow_redirects=False)
+            return Response(answer, limits)
+        except FAULTS as error:
+            cause = _cause(error)
+            if limits.kept and isinstance(cause, (ConnectionError, http.client.BadStatusLine, ssl.SSLError)):
+                continue        # the server closed it in the very moment: nothing was answered, so it is sent again
+            if limits.connected or limits.kept:
+                raise _unanswered(cause, limits) from error
+            raise _unconnected(cause, proxy, limits) from error
 
 
 class Response:
     """One answer: ``status``, ``headers``, ``total`` (bytes of the body as told, None where they are not), and the body."""
 
-    def __init__(self, pool: Wire, connection: _Connection, answer: http.client.HTTPResponse, limits: Limits) -> None:
-        self._pool, self._connection, self._answer, self._limits = pool, connection, answer, limits
-        self._got = 0
-        self._over = False
-        self.status = answer.status
-        self.headers = Headers(answer.getheaders())
-        self._keep = not answer.will_close
-        bodiless = answer.length == 0 and self.status in (204, 304)
-        self.total = 0 if bodiless else _told_length(self.headers)
-        if bodiless:
-            # One that comes with a body all the same must not be taken for the next answer.
-            self._keep = self._keep and self.headers.get("content-length", "0") == "0" and "transfer-encoding" not in self.headers
-        elif not answer.chunked:
-            answer.length = self.total
-            self._keep = self._keep and self.total is not None
-        if self.total == 0:
-            self._end()
+    def __init__(self, answer: requests.Response, limits: Limits) -> None:
+        self._answer, self._limits = answer, limits
+        self._raw: HTTPResponse = answer.raw
+        self.status, self.headers = answer.status_code, answer.headers
+        self.total: int | None = self._raw.length_remaining
+        coding = self.headers.get("Transfer-Encoding", "").strip().lower()
+        if coding not in ("", "identity", "chunked"):
+            answer.close()
+            raise WebError("the server sends in a coding that was not asked for (Transfer-Encoding)", Trouble.ENCODING)
 
-    def unlimited(self) -> None:
-        """Lets the body take as long as it wants, as long as bytes come."""
-        self._limits = Limits(self._limits.timeout, math.inf, math.inf)
+    def lift(self) -> None:
+        self._limits.lift()
 
     def read(self, most: int) -> bytes:
         """What has arrived, at most so many bytes; b"" at the end. Raises WebError."""
-        if self._over or most <= 0:
-            return b""
-        wire = self._connection.wire
-        # The second bound is for chunks: their sizes and the trailer may drip, too, and are no bytes of the body.
-        wire.patience, wire.deadline = self._limits.timeout, min(self._limits.deadline, time.monotonic() + 2 * self._limits.timeout)
+        got = self._raw.tell()
+        # The size of a chunk and the trailer may drip, too, and are no bytes of the body.
+        self._limits.pause = time.monotonic() + 2 * self._limits.timeout
         try:
-            piece = self._answer.read1(most)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            self._drop()
-            raise self._broken(error) from error
-        self._got += len(piece)
-        if not piece and self.total is not None and self._got < self.total:
-            self._drop()
-            raise self._broken(None)
-        if not piece or self._got == self.total:
-            self._end()
-        return piece
-
-    def _broken(self, error: Exception | None) -> WebError:
-        host, first = self._connection.route.host, not self._got
-        if isinstance(error, TimeoutError):
-            return _too_late(self._limits, host, self._got)
-        told = f" of {text.size(self.total)}" if self.total else ""
-        return WebError(f"the answer broke off after {text.size(self._got)}{told}", Trouble.CUT, again=first, host=host)
-
-    def _end(self) -> None:
-        self._over = True
-        self._answer.close()
-        if self._keep:
-            self._pool.put(self._connection)
-        else:
-            self._connection.close()
+            return self._raw.read1(most if self.total is None else min(most, self.total - got), decode_content=False)
+        except FAULTS as error:
+            if isinstance(_cause(error), TimeoutError):
+                raise _too_late(self._limits, got) from error
+            told = f" of {text.size(self.total)}" if self.total else ""
+            raise WebError(f"the answer broke off after {text.size(got)}{told}", Trouble.CUT, again=not got) from error
 
     def close(self) -> None:
         """The connection is kept where little of the answer is missing and comes at once."""
-        if not self._over and self._keep and self.total is not None and self.total - self._got <= DRAIN:
-            wire = self._connection.wire
-            wire.patience, wire.deadline = DRAIN_TIME, time.monotonic() + DRAIN_TIME
+        # A 304 or 204 that comes with a body all the same (RFC 9110, 8.6) must not be taken for the next answer.
+        bodiless = self.status in (204, 304) and (self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers)
+        if self.total is not None and self.total - self._raw.tell() <= DRAIN and not bodiless:
+            self._limits.pause = time.monotonic() + DRAIN_TIME
             try:
-                while self._got < self.total and (piece := self._answer.read1(DRAIN)):
-                    self._got += len(piece)
-            except (OSError, http.client.HTTPException, ValueError):
+                while self._raw.read1(DRAIN, decode_content=False):
+                    pass
+            except FAULTS:
                 pass        # nobody asked for these bytes
-            if self._got == self.total:
-                self._end()
-        self._drop()
-
-    def _drop(self) -> None:
-        if not self._over:
-            self._over, self._keep = True, False
-            self._answer.close()
-            self._connection.close()
-
-
-def _told_length(headers: Headers) -> int | None:
-    """Content-Length (RFC 9110, 8.6), None where it is not told, junk, or void by chunks. Raises WebError where two
-    lengths are told, and for codings of the transfer that nobody asked for."""
-    coding = headers.get("transfer-encoding", "").lower()
-    if coding not in ("", "identity"):
-        if coding != "chunked":
-            raise WebError("the server sends in a coding that was not asked for (Transfer-Encoding)", Trouble.ENCODING)
-        return None
-    told = {part.strip() for part in headers.get("content-length", "").split(",")}
-    if len(told) > 1:
-        raise WebError("the server tells two lengths for one answer", Trouble.CUT)
-    length = told.pop()
-    return int(length) if re.fullmatch(r"[0-9]{1,99}", length) else None
+        self._answer.close()
 
 
 # --------------------------------------------------------------------------------------------------------------- words
@@ -325,21 +355,29 @@ _CERTIFICATE_FAULTS = {     # X509_V_ERR_... of OpenSSL
 }
 
 
-def _too_late(limits: Limits, host: str, got: int = 0) -> WebError:
+def _cause(error: BaseException) -> BaseException:
+    """What requests and urllib3 have wrapped."""
+    step: BaseException | None = error
+    while step is not None and isinstance(step, (requests.RequestException, HTTPError)):
+        step = step.__cause__ or step.__context__
+    return step or error
+
+
+def _too_late(limits: Limits, got: int) -> WebError:
     """A wait that took too long, after ``got`` bytes of a body; before the first of them another try may help."""
     if time.monotonic() >= limits.deadline:
-        return WebError(f"the answer did not come whole within {limits.allowed:.3g} s", Trouble.STALLED, again=not got, host=host)
+        return WebError(f"the answer did not come whole within {limits.allowed:.3g} s", Trouble.STALLED, again=not got)
     silence = f"no bytes for {limits.timeout:g} s"
     if got:
-        return WebError(f"the answer stalled ({silence}, after {text.size(got)})", Trouble.STALLED, host=host)
-    return WebError(f"the server does not answer ({silence})", Trouble.SILENT, again=True, host=host)
+        return WebError(f"the answer stalled ({silence}, after {text.size(got)})", Trouble.STALLED)
+    return WebError(f"the server does not answer ({silence})", Trouble.SILENT, again=True)
 
 
-def _unconnected(error: Exception, route: Route, limits: Limits) -> WebError:
+def _unconnected(error: BaseException, proxy: str, limits: Limits) -> WebError:
     """Why there is no connection."""
     def failed(words: str, trouble: Trouble = Trouble.CONNECT, *, again: bool = True, no_network: bool = False) -> WebError:
-        way = f"no connection by the proxy {text.shown_url(route.proxy)}: " if route.proxy else ""
-        return WebError(way + words, trouble, again=again, no_network=no_network, host=route.host)
+        way = f"no connection by the proxy {text.shown_url(proxy)}: " if proxy else ""
+        return WebError(way + words, trouble, again=again, no_network=no_network)
 
     match error:
         case socket.gaierror(errno=socket.EAI_AGAIN):
@@ -357,22 +395,26 @@ def _unconnected(error: Exception, route: Route, limits: Limits) -> WebError:
             return failed("no secure connection could be agreed on with the server")
         case ConnectionRefusedError():
             return failed("connection refused")
-        case _ProxyRefusal():
-            return failed(str(error))
+        case requests.exceptions.InvalidURL():
+            return WebError("it is no valid address", Trouble.URL)
         case ConnectionError() | http.client.HTTPException() | ValueError():
             return failed("the connection was closed before it was made")
-        case OSError() if error.errno in UNREACHABLE:
+        case OSError() if error.errno in _UNREACHABLE:
             return failed("the network or the host cannot be reached", no_network=True)
+        case OSError() if refusal := re.match(r"Tunnel connection failed: (\d+)", str(error)):
+            return failed(f"it answers {refusal[1]}")
     return failed(f"no connection ({text.shown(getattr(error, 'strerror', None) or 'of an unknown reason')})")
 
 
-def _unanswered(error: Exception, route: Route, limits: Limits) -> WebError:
+def _unanswered(error: BaseException, limits: Limits) -> WebError:
     """Why a request that was sent got no answer."""
     match error:
         case TimeoutError():
-            return _too_late(limits, route.host)
+            return _too_late(limits, 0)
         case http.client.LineTooLong():
-            return WebError("the headers of the answer are too long", Trouble.CUT, host=route.host)
+            return WebError("the headers of the answer are too long", Trouble.CUT)
+        case _TwoLengths():
+            return WebError("the server tells two lengths for one answer", Trouble.CUT)
         case OSError():     # also RemoteDisconnected, which is both
-            return WebError("the server closed the connection without an answer", Trouble.SILENT, again=True, host=route.host)
-    return WebError("the server's answer is no HTTP, or has too many headers", Trouble.CUT, host=route.host)
+            return WebError("the server closed the connection without an answer", Trouble.SILENT, again=True)
+    return WebError("the server's answer is no HTTP, or has too many headers", Trouble.CUT)

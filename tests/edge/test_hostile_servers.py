@@ -17,6 +17,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
+import requests  # noqa: F401 - now, or its code would be counted as what a server costs
 
 from poca.errors import Trouble, WebError
 from poca.fetch import Body, Unmodified, fetch
