@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from poca.report import Lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _GAP = 2                    # columns between two columns
 _NARROWEST = 14             # columns that a column which may be folded needs
@@ -59,8 +62,14 @@ def _plain(out: Lines, columns: Sequence[Column], rows: Rows, widths: Sequence[i
         out.line((" " * _GAP).join(padded).rstrip())
 
 
-def _table(out: Lines, columns: Sequence[Column], rows: Rows, width: int) -> None:
+def _console(out: Lines, width: int) -> Console:
     from rich.console import Console
+
+    # Without a height it would take a dumb terminal to be 80 columns wide.
+    return Console(file=cast(IO[str], out), width=width, height=25, markup=False, emoji=False, highlight=False)
+
+
+def _table(out: Lines, columns: Sequence[Column], rows: Rows, width: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -69,15 +78,14 @@ def _table(out: Lines, columns: Sequence[Column], rows: Rows, width: int) -> Non
         table.add_column(column.name, justify="right" if column.right else "left", no_wrap=not column.folds, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console(file=cast(IO[str], out), width=width, markup=False, emoji=False, highlight=False).print(table)
+    _console(out, width).print(table)
 
 
 def _paragraphs(out: Lines, columns: Sequence[Column], rows: Rows, width: int) -> None:
-    from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
-    console = Console(file=cast(IO[str], out), width=width, markup=False, emoji=False, highlight=False)
+    console = _console(out, width)
     for row in rows:
         console.print(Text(row[0], style="bold", overflow="fold"))
         more = (f"{column.name} {words}".strip() for column, words in zip(columns[1:], row[1:], strict=True) if words)

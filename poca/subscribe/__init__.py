@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return UNUSABLE
     except PocaError as error:
         desk.fail(str(error))
-    except (KeyboardInterrupt, EOFError):
+    except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except Exception as error:      # noqa: BLE001 - what nobody foresaw is told in a line; the log has the rest
         desk.fail(f"A fault of poca itself ended the command ({type(error).__name__}).")

@@ -73,10 +73,13 @@ class Desk:
     # --------------------------------------------------------------------------------------------------- questions
 
     def ask(self, question: str) -> str:
-        """What the user types; only at a terminal."""
+        """What the user types; only at a terminal. Raises ConfigError where the input ends instead."""
         self.out.write(f"{question} ")
         self.out.flush()
-        return sys.stdin.readline().strip()
+        line = sys.stdin.readline()
+        if not line:
+            raise ConfigError("There was no answer. Nothing was changed.")
+        return line.strip()
 
     def agreed(self, question: str, default: bool) -> bool:
         answer = self.ask(f"{question} [{'Y/n' if default else 'y/N'}]").lower()
