@@ -19,7 +19,7 @@ from poca import events, files, locks, planner, recovery
 from poca.errors import PocaError
 from poca.model import Event, Failure, History, Level, Plan, Report, Rule, Settings, Subscription, Unchanged, Waiting
 from poca.state import State
-from poca.steps import DAY, Outcome, Progress, Steps, Tell, Work, next_try
+from poca.steps import Outcome, Progress, Steps, Tell, Work, next_try
 from poca.web import Web
 
 PAUSES = (1.0, 3.0)             # seconds before the second and the third try of a download within the run
@@ -173,7 +173,7 @@ class Executor:
         failures, then = history.failures, None
         if counts:
             failures += 1
-            then = next_try(self.clock(), failures, patience=3, most=DAY, retry_after=failure.retry_after)
+            then = next_try(self.clock(), failures, patience=3, most=planner.LONGEST_PAUSE_FEED, retry_after=failure.retry_after)
             self.state.feed_failed(history.title, failure.subscription.url, failure.error, failures, then)
         self.tell(events.feed_failed(failure, history.last_good, failures, then))
 

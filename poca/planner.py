@@ -15,6 +15,7 @@ from poca.identity import DAY, Known, identify, place_outside, usable_date
 from poca.model import Disk, Entry, Episode, Fate, FeedDoc, Filters, History, Lacking, Plan, Rule, Stage, Stranger, Subscription, Verdict
 
 NO_LIMIT = 1 << 60
+LONGEST_PAUSE_FEED, LONGEST_PAUSE_EPISODE = DAY, 7 * DAY      # seconds after a failure
 HAD = {Fate.DELETED: Rule.DELETED, Fate.MARKED: Rule.MARKED}
 ADOPTION_SHARE, ADOPTION_BYTES = 0.05, 1_000_000      # how far a file's size may be from what the feed tells
 
@@ -92,6 +93,12 @@ def fingerprint(subscription: Subscription) -> str:
 
     options = replace(subscription, title="", url="", category="")
     return hashlib.sha256(repr((__version__, canonical(options))).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def waits(next_try: int | None, now: int, longest: int) -> bool:
+    """Whether ``next_try`` is still to come. One that is farther away than the longest pause was reckoned by a clock that
+    went wrong, and counts for nothing: else a clock that stood in next year for an hour would keep a feed waiting until then."""
+    return next_try is not None and now < next_try <= now + longest
 
 
 KEPT = frozenset({Rule.HELD, Rule.WANTED, Rule.ADOPTED, Rule.STAND_IN, Rule.SPARED})
@@ -188,8 +195,8 @@ def _in_its_place(item: _Item, now: int) -> Rule:
     record = item.record
     if record and record.fate in HAD:
         return HAD[record.fate]
-    waits = record and record.fate is Fate.PENDING and record.next_try is not None and record.next_try > now
-    return Rule.FAILED if waits else Rule.WANTED
+    waiting = record and record.fate is Fate.PENDING and waits(record.next_try, now, LONGEST_PAUSE_EPISODE)
+    return Rule.FAILED if waiting else Rule.WANTED
 
 
 def _decide_deletions(items: Sequence[_Item], rules: dict[str, Rule], careful: str) -> None:

@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from poca import basedir, download, events, files, media, naming, tagging, text
+from poca import basedir, download, events, files, media, naming, planner, tagging, text
 from poca import cover as covers
 from poca.errors import DiskError, DiskFullError, TagError, Trouble, WebError
 from poca.model import Episode, Event, Fate, Lacking, Level, Plan, Settings, Stage
@@ -20,7 +20,7 @@ from poca.state import State
 from poca.web import Web
 
 MB = 1_000_000
-HOUR, DAY, WEEK = 3600, 86_400, 604_800
+HOUR, DAY = 3600, 86_400
 TRIES = 3                       # of a download within the run
 UNREACHABLE = 2                 # connect failures after which a host's other downloads of the run fail at once
 
@@ -203,7 +203,7 @@ class Steps:
         episode = self._current(work, one)
         failures = episode.failures + 1
         patience = 2 if error.status in (404, 410) or error.trouble in (Trouble.TEXT, Trouble.TOO_LARGE) else 3
-        then = next_try(self.clock(), failures, patience=patience, most=WEEK, retry_after=error.retry_after)
+        then = next_try(self.clock(), failures, patience=patience, most=planner.LONGEST_PAUSE_EPISODE, retry_after=error.retry_after)
         self._put(work, replace(episode, fate=Fate.PENDING, failures=failures, error=text.shown(str(error)), next_try=then))
         self._without_its_part(work, one)
         work.counts["failed"] += 1

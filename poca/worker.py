@@ -122,7 +122,7 @@ class SubscriptionThread(Thread):
 
 def make_report(task: Task, web: Web, crew: Crew) -> Report:
     history, subscription = task.history, task.subscription
-    if history.next_try is not None and history.next_try > task.now and not task.asked:
+    if history.next_try is not None and planner.waits(history.next_try, task.now, planner.LONGEST_PAUSE_FEED) and not task.asked:
         return Waiting(subscription, history.next_try, history.error)
     answered = False
     try:
