@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 ROUNDS ?= 200
 FEEDS ?= 200000
 
-.PHONY: run demo test lint types kill together fuzz clean
+.PHONY: run demo test lint types man dist pythons kill together fuzz clean
 
 run: $(VENV)/installed
 	$(BIN)/poca --config sample_config.yaml
@@ -22,6 +22,20 @@ lint: $(VENV)/ready
 types: $(VENV)/ready
 	$(BIN)/mypy
 
+# Read one with: man -l build/man/poca.1
+man: $(VENV)/ready
+	$(BIN)/python docs/man/pages.py build/man
+
+# A wheel and a source distribution, built from nothing as those who install them do, and checked as indexes do.
+dist: $(VENV)/ready
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+
+# Installs poca and runs the unit tests with each other Python, 3.11 or later, that is found.
+pythons: $(VENV)/ready
+	.ci/pythons $(BIN)/python
+
 kill: $(VENV)/ready
 	$(BIN)/python -m tests.kill --rounds $(ROUNDS)
 
@@ -31,13 +45,13 @@ together: $(VENV)/ready
 fuzz: $(VENV)/ready
 	$(BIN)/python -m tests.fuzz --feeds $(FEEDS)
 
-$(VENV)/installed: setup.cfg pyproject.toml
+$(VENV)/installed: setup.cfg setup.py pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 $(VENV)/ready: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,release]'
 	touch $@
 
 clean:
