@@ -18,6 +18,7 @@ from docutils.core import publish_doctree
 from docutils.utils import SystemMessage
 
 import poca
+from poca import app
 from poca.model import Rule
 from tests.origin import mp3
 from tests.server import Reply, Server
@@ -60,6 +61,13 @@ def test_a_link_to_a_file_leads_to_one(path: Path) -> None:
     targets = [reference["refuri"] for reference in tree(path).findall(nodes.reference) if "://" not in reference.get("refuri", "://")]
     missing = [target for target in targets if not (path.parent / target.partition("#")[0]).exists()]
     assert not missing
+
+
+# ----------------------------------------------------------------------------------------------------------- README
+
+def test_each_option_of_the_command_line_is_in_the_readme_and_no_other() -> None:
+    told = {word.split()[0] for option, _ in rows(REPOSITORY / "README.rst", "Options of poca") for word in literals(option)}
+    assert told - {"TITLE"} == {word for action in app.parser()._actions for word in action.option_strings}
 
 
 # ----------------------------------------------------------------------------------------------------------- config
