@@ -112,7 +112,7 @@ def _option(option: Option) -> str:
 def _plain(words: str) -> str:
     """Words of the code for reStructuredText: `marks` are strong, all else is as it stands."""
     parts = re.split(r"`([^`]+)`", words)
-    return "".join(f"**{part}**" if number % 2 else re.sub(r"([\\*|_])", r"\\\1", part) for number, part in enumerate(parts))
+    return "".join(f"**{part}**" if number % 2 else re.sub(r"([\\*|_]|:(?=//))", r"\\\1", part) for number, part in enumerate(parts))
 
 
 if __name__ == "__main__":
