@@ -206,6 +206,7 @@ class _Run:
             if state.last_run is not None and self.now < state.last_run:
                 self.tell(Event("warning", Level.WARNING, "", "the clock stands before the last run: nothing is deleted in this one"))
             histories = self.histories(state, chosen)
+            chosen = [subscription for subscription in chosen if subscription.title in histories]
             if dry:
                 self.show_plans(chosen, histories, marker)
             else:
@@ -214,16 +215,20 @@ class _Run:
             state.close()
 
     def histories(self, state: State, chosen: Sequence[Subscription]) -> dict[str, History]:
-        """The history of each subscription, after renamings; those named on the command line wait for nothing."""
+        """The history of each subscription to run, after renamings; those named on the command line wait for nothing."""
         from poca import renames
 
+        dry, busy = self.arguments.dry_run, set[str]()
+        if not dry:
+            renames.finish(state, self.settings)
         histories = state.histories()
         pairs = renames.renamed(self.config, histories)
-        if self.arguments.dry_run:
+        if dry:
             histories.update((s.title, replace(histories[old], title=s.title)) for old, s in pairs.items())
-        elif any((renames.finish(state, self.settings), renames.follow(pairs, self.settings, state, self.tell))):
+        elif pairs:
+            busy = renames.follow(pairs, self.settings, state, self.tell)
             histories = state.histories()
-        found = {s.title: histories.get(s.title) or History(s.title, last_run=state.last_run) for s in chosen}
+        found = {s.title: histories.get(s.title) or History(s.title, last_run=state.last_run) for s in chosen if s.title not in busy}
         if self.arguments.titles:
             found = {title: _asked_now(history) for title, history in found.items()}
         return found

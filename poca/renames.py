@@ -26,13 +26,15 @@ def renamed(config: Config, histories: Mapping[str, History]) -> dict[str, Subsc
     return {lost[s.url]: s for s in config.subscriptions if s.title not in histories and s.url in lost}
 
 
-def follow(pairs: Mapping[str, Subscription], settings: Settings, state: State, tell: Tell) -> bool:
-    """Carries the renamings out; True when the history has changed."""
-    changed = False
+def follow(pairs: Mapping[str, Subscription], settings: Settings, state: State, tell: Tell) -> set[str]:
+    """Carries the renamings out; the new titles of those that another poca is busy with. These are not to be run: under
+    their new title they would seem to be subscriptions without any episode."""
+    busy = set()
     for old, subscription in pairs.items():
         with locks.subscription_lock(settings.state_dir, old) as got:
-            if not got:
+            if not got or state.history(old).url != subscription.url:
                 tell(Event("busy", Level.DETAIL, subscription.title, f"another poca is busy with it under its old title {old}"))
+                busy.add(subscription.title)
                 continue
             old_folder = naming.folder(old, settings.filenames)
             moves = _can_move(settings.base_dir, old_folder, subscription.folder)
@@ -41,20 +43,20 @@ def follow(pairs: Mapping[str, Subscription], settings: Settings, state: State, 
             state.finish_rename(old, moved=moved)
             where = "its folder was moved" if moved else "its files stay where they are"
             tell(Event("renamed", Level.NEWS, subscription.title, f"was {old} until now: its history follows, {where}", {"from": old}))
-            changed = True
-    return changed
+    return busy
 
 
-def finish(state: State, settings: Settings) -> bool:
-    """Finishes what a crash left begun; True when the history has changed."""
-    unfinished = state.unfinished_renames()
-    for rename in unfinished:
-        moved = True
-        if rename.new_folder is not None and (settings.base_dir / rename.old_folder).exists():
-            base, old, new = settings.base_dir, rename.old_folder, rename.new_folder
-            moved = _can_move(base, old, new) and _move(base, old, new)
-        state.finish_rename(rename.old_title, moved=moved)
-    return bool(unfinished)
+def finish(state: State, settings: Settings) -> None:
+    """Finishes what a crash left begun. To be called before anything is decided by titles."""
+    for rename in state.unfinished_renames():
+        with locks.subscription_lock(settings.state_dir, rename.old_title) as got:
+            if not got or rename not in state.unfinished_renames():
+                continue        # no crash: another poca is at it, or was until now
+            moved = True
+            if rename.new_folder is not None and (settings.base_dir / rename.old_folder).exists():
+                base, old, new = settings.base_dir, rename.old_folder, rename.new_folder
+                moved = _can_move(base, old, new) and _move(base, old, new)
+            state.finish_rename(rename.old_title, moved=moved)
 
 
 def _can_move(base: Path, old: str, new: str) -> bool:
