@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from poca import __version__, completion
-from poca.errors import BaseDirError, ConfigError, EditError, Interrupted, MailError, StateError
+from poca.errors import BaseDirError, ConfigError, EditError, Interrupted, MailError, PocaError, StateError
 from poca.model import Config, Event, History, Level, Report, Subscription
 from poca.report import Lines, Mode, Reporter, guard_descriptors, is_terminal, log_line
 from poca.startup import utf8_names
@@ -41,17 +41,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         config = _config(arguments)
         return _Run(arguments, config).result() if config else DONE
-    except ConfigError as error:
-        for line in (str(error), *map(str, error.faults)):
+    except PocaError as error:
+        for line in (str(error), *map(str, getattr(error, "faults", ()))):
             errors.line(line)
-        return UNUSABLE
-    except (StateError, BaseDirError) as error:
-        errors.line(str(error))
         return UNUSABLE
     except Interrupted as stop:
         return stop.code
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except Exception as error:      # noqa: BLE001 - before there is a run there is no log that could take more
+        errors.line(f"A fault of poca itself ended it before it began: {type(error).__name__} in {_place(error)}.")
+        return UNUSABLE
+
+
+def _place(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(last.filename).name}, line {last.lineno}"
 
 
 def parser() -> ArgumentParser:
