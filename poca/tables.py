@@ -88,5 +88,5 @@ def _paragraphs(out: Lines, columns: Sequence[Column], rows: Rows, width: int) -
     console = _console(out, width)
     for row in rows:
         console.print(Text(row[0], style="bold", overflow="fold"))
-        more = (f"{column.name} {words}".strip() for column, words in zip(columns[1:], row[1:], strict=True) if words)
+        more = (f"{column.name.lower()} {words}".strip() for column, words in zip(columns[1:], row[1:], strict=True) if words)
         console.print(Padding(Text("; ".join(more), overflow="fold"), (0, 0, 0, 2)))

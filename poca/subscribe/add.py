@@ -28,9 +28,11 @@ def add(desk: Desk) -> None:
     _refuse_double(desk, found.url)
     for note in found.notes:
         desk.say(note)
+    _show(desk, found)
     title = _title(desk, found, interactive)
     subscription, values = _values(desk, title, found)
-    _show(desk, found, subscription)
+    with desk.state(readonly=True) as state:
+        desk.say(_would(judge(desk, state, subscription, found.feed).plan))
     if interactive and not desk.agreed(f"Add {text.shown(title)}?", default=True):
         raise ConfigError("Nothing was added.")
     conffile.edit(desk.path, edits.change([values]))
@@ -93,15 +95,13 @@ def _values(desk: Desk, title: str, found: Found) -> tuple[Subscription, dict[st
     return subscription, values
 
 
-def _show(desk: Desk, found: Found, subscription: Subscription) -> None:
+def _show(desk: Desk, found: Found) -> None:
+    zone = desk.settings.timezone
     desk.say(f"{text.shown(found.feed.title) or 'A feed without a title'} ({text.shown_url(found.url)})")
-    numbers = stats.stats(found.feed, desk.now, subscription.timezone)
+    numbers = stats.stats(found.feed, desk.now, zone)
     block = "█" if desk.out.can_write("█") else "#"
-    rows = [(f"  {name}", words) for name, words in stats.rows(numbers, subscription.timezone, block, _BAR)]
+    rows = [(f"  {name}", words) for name, words in stats.rows(numbers, zone, block, _BAR)]
     tables.show(desk.out, [tables.Column(""), tables.Column("", folds=True)], rows, desk.width)
-    with desk.state(readonly=True) as state:
-        plan = judge(desk, state, subscription, found.feed).plan
-    desk.say(_would(plan))
 
 
 def _would(plan: Plan) -> str:

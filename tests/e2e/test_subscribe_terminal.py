@@ -121,8 +121,8 @@ def complete(home: Home, *words: str) -> list[str]:
     """What bash offers for the last of the words."""
     script = 'source /dev/stdin; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shtab_poca_subscribe; printf "%s\\n" "${COMPREPLY[@]}"'
     code = subprocess.run([SUBSCRIBE, "--print-completion", "bash"], env=home.env, capture_output=True, text=True, check=True).stdout
-    path = f"{POCA.parent}{os.pathsep}{home.env['PATH']}"
-    done = subprocess.run(["bash", "-c", script, "bash", *words], input=code, env={**home.env, "PATH": path}, capture_output=True, text=True, check=True)
+    env = {**home.env, "PATH": f"{POCA.parent}{os.pathsep}{home.env['PATH']}"}
+    done = subprocess.run(["bash", "-c", script, "bash", *words], input=code, env=env, capture_output=True, text=True, check=True)
     return [line for line in done.stdout.splitlines() if line]
 
 

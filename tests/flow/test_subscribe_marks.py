@@ -59,7 +59,9 @@ def test_why_names_entries_that_are_no_episodes(desk: Desk, show: Show) -> None:
     assert desk.json("why", "Show")[-1]["rule"] == "no episode"
 
 
-@pytest.mark.parametrize(("word", "numbers"), [("1", [1]), ("2-4", [2, 3, 4]), ("4-2", [2, 3, 4]), ("4-99", [4, 5]), ("episode 2", [4]), ("EPISODE", [1, 2, 3, 4, 5])])
+@pytest.mark.parametrize(("word", "numbers"), [
+    ("1", [1]), ("2-4", [2, 3, 4]), ("4-2", [2, 3, 4]), ("4-99", [4, 5]), ("episode 2", [4]), ("EPISODE", [1, 2, 3, 4, 5]),
+])
 def test_episodes_are_meant_by_number_range_or_part_of_a_title(full: Desk, word: str, numbers: list[int]) -> None:
     assert [line["number"] for line in full.json("why", "Show", word)] == numbers
 
