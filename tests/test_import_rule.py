@@ -34,7 +34,7 @@ EDGES: dict[str, tuple[set[str], set[str]]] = {
     "mail": ({"smtplib"}, set()),
     "startup": (set(), set()),
     "cover": (set(), {"web", "files"}),
-    "worker": (set(), {"web", "fetch", "feed", "basedir"}),
+    "worker": (set(), {"web", "fetch", "feed", "basedir", "cover"}),
     "executor": (set(), {"web", "download", "tagging", "cover", "state", "locks", "files", "basedir"}),
 }
 ROOM_OF = {
