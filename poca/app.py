@@ -22,6 +22,7 @@ from poca.errors import BaseDirError, ConfigError, EditError, Interrupted, MailE
 from poca.model import Config, Event, History, Level, Report, Subscription
 from poca.report import Lines, Mode, Reporter, guard_descriptors, is_terminal, log_line
 from poca.startup import utf8_names
+from poca.text import shown
 
 if TYPE_CHECKING:
     from poca.executor import Later
@@ -129,12 +130,12 @@ class _Run:
         """The one place where anything is said."""
         self.failed = self.failed or event.level is Level.ERROR
         self.reporter.tell(event)
-        line = log_line(event)
+        line, now = log_line(event), int(time.time())
         if not line:
             return
         if self.arguments.email and not (self.settings.email and self.settings.email.only_errors and event.level is not Level.ERROR):
-            self.to_mail.append((event, line))
-        trouble = self.log.write(int(time.time()), event.title, line)
+            self.to_mail.append((event, self.log.line(now, event.title, shown(event.text))))     # a traceback stays in the log
+        trouble = self.log.write(now, event.title, line)
         if trouble and not self.log_told:
             self.log_told = True
             self.tell_error(trouble)
@@ -307,7 +308,7 @@ class _Run:
 
         from poca import mail
 
-        state.keep_for_mail(mail.packed(event, line.split(" | ")[0]) for event, line in self.to_mail)
+        state.keep_for_mail(mail.packed(event, line) for event, line in self.to_mail)
         kept = state.mail_entries()
         entries = [] if interrupted else mail.due(email, [mail.unpacked(entry) for _, entry in kept])
         if not entries:

@@ -30,6 +30,10 @@ class RunLog:
         self.path, self.pid = path, pid
         self._patience = PATIENCE
 
+    def line(self, instant: int, title: str, text: str) -> str:
+        """The line of this process, without its line end."""
+        return line(instant, self.pid, title, text)
+
     def write(self, instant: int, title: str, text: str) -> str:
         """Appends one line. Returns "", or why it went to stderr instead."""
         return self.write_all([(instant, title, text)])
