@@ -28,13 +28,31 @@ def read_marker(base_dir: Path) -> str:
         return ""
 
 
-def write_marker(base_dir: Path, marker: str) -> None:
-    temporary = base_dir / (MARKER + ".new")
-    with temporary.open("w", encoding="ascii") as file:
-        file.write(f"{marker}\nBy this file poca knows its folder of podcasts. Leave it here.\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(base_dir / MARKER)
+def write_marker(base_dir: Path, marker: str, *, first: bool = False) -> str:
+    """The marker that the folder bears then: with ``first`` that of another poca which was there before."""
+    temporary = base_dir / f"{MARKER}.{uuid4().hex[:8]}"
+    try:
+        with temporary.open("w", encoding="ascii") as file:
+            file.write(f"{marker}\nBy this file poca knows its folder of podcasts. Leave it here.\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if first and _linked(temporary, base_dir / MARKER):
+            return read_marker(base_dir)
+        temporary.replace(base_dir / MARKER)
+        return marker
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _linked(temporary: Path, marker: Path) -> bool:
+    """Whether there is a whole marker now, ours or another's: of several pocas that begin at once one is first."""
+    try:
+        os.link(temporary, marker)
+    except FileExistsError:
+        return read_marker(marker.parent) != ""
+    except OSError:             # no hard links there
+        return False
+    return True
 
 
 def settle(base_dir: Path, known: str, files: Iterable[tuple[str, int | None]], *, look_only: bool = False) -> tuple[str, str]:
@@ -69,15 +87,14 @@ def settle(base_dir: Path, known: str, files: Iterable[tuple[str, int | None]], 
 def _take(base_dir: Path, there: str) -> tuple[str, str]:
     """The folder for a history that knows of no file; a marker that is there already is learnt."""
     if not there:
-        there = uuid4().hex
-        _write(base_dir, there)
+        there = _write(base_dir, uuid4().hex, first=True)
     return there, ""
 
 
-def _write(base_dir: Path, marker: str) -> None:
+def _write(base_dir: Path, marker: str, *, first: bool = False) -> str:
     try:
         base_dir.mkdir(parents=True, exist_ok=True)
-        write_marker(base_dir, marker)
+        return write_marker(base_dir, marker, first=first)
     except OSError as error:
         raise BaseDirError(f"base_dir {base_dir} cannot be used: {error.strerror or error}. Nothing was done.") from None
 

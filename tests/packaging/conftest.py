@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.distributions import REPOSITORY, built, in_new_environment
+
 LEFT_OUT = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
-
-
-def built(source: Path, target: Path, *options: str) -> None:
-    """`python -m build` with the tools that are here."""
-    for module in ("build", "docutils", "setuptools"):
-        pytest.importorskip(module, reason="the extra 'release' is not installed")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(target), *options, str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="session")
@@ -48,16 +39,6 @@ def wheel(distributions: Path) -> Path:
 def installed(tmp_path: Path, wheel: Path) -> Path:
     """An environment with the wheel in it. The libraries that poca needs are those of this environment."""
     return in_new_environment(tmp_path / "venv", wheel)
-
-
-def in_new_environment(folder: Path, wheel: Path) -> Path:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(folder / "bin" / "python")]
-    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", "--no-cache-dir", str(wheel)], check=True)
-    (packages,) = folder.glob("lib/python3*/site-packages")
-    # What is in a file of paths is searched last, and files of paths there are not read: so the poca there is not found.
-    (packages / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")), encoding="utf-8")
-    return folder
 
 
 @pytest.fixture

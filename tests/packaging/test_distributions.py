@@ -17,18 +17,13 @@ import pytest
 
 import poca
 from poca.options import PROJECT_URL
+from tests.distributions import names
 from tests.server import Server
 from tests.world import Show
 
 PACKAGE = Path(poca.__file__).parent
 PAGES = ["share/man/man1/poca-subscribe.1", "share/man/man1/poca.1", "share/man/man5/poca.yaml.5"]
 Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def names(wheel: Path) -> set[str]:
-    """What is in a wheel, but for what wheels have of themselves."""
-    with ZipFile(wheel) as content:
-        return {name for name in content.namelist() if ".dist-info/" not in name}
 
 
 def metadata(wheel: Path) -> Message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,14 @@ class TestMarker:
     def test_a_marker_that_is_there_is_learnt_by_a_history_without_files(self, tmp_path):
         first, _ = basedir.settle(tmp_path, "", [])
         assert basedir.settle(tmp_path, "", [])[0] == first
+
+    def test_pocas_that_begin_at_once_in_a_new_folder_agree_on_one_marker(self, tmp_path):
+        with ThreadPoolExecutor(8) as pool:
+            for number in range(30):
+                base = tmp_path / str(number) / "podcasts"
+                markers = set(pool.map(lambda _, base=base: basedir.settle(base, "", [])[0], range(8)))
+                assert markers == {basedir.read_marker(base)}
+                assert [path.name for path in base.iterdir()] == [basedir.MARKER]
 
     def test_looking_only_makes_nothing(self, tmp_path):
         basedir.settle(tmp_path / "podcasts", "", [], look_only=True)
