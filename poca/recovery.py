@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from poca import events, files, locks
+from poca import events, files, locks, text
 from poca.errors import DiskError
 from poca.model import Episode, Event, Fate, History, Level, Settings, Stage
 from poca.state import State
@@ -36,9 +36,24 @@ def recover(history: History, settings: Settings, state: State, tell: Callable[[
                 continue
             if settled != episode:
                 state.put(history.title, settled)
-                sentence = f"{events.name_of(episode)}: what an interrupted run had begun was put right; now {settled.fate}"
-                tell(events.said("note", Level.DETAIL, history.title, sentence))
+                tell(_news(history.title, episode, settled))
     return True
+
+
+def _news(title: str, before: Episode, after: Episode) -> Event:
+    """A step that is finished now was told by no run yet, and is not in the log."""
+    name, told = before.path.rpartition("/")[2], ""
+    if before.stage is Stage.READY and after.fate is Fate.HELD:
+        told = f"downloaded {name} ({text.size(after.size or 0)})"
+    if before.stage is Stage.DELETING and after.fate is Fate.REMOVED:
+        told = f"removed {name}"
+    if not told:
+        sentence = f"{events.name_of(before)}: what an interrupted run had begun was put right; now {after.fate}"
+        return events.said("note", Level.DETAIL, title, sentence)
+    return events.said(
+        "recovered", Level.NEWS, title, f"{told} in a run that was cut short", episode=events.name_of(after), file=text.shown(before.path),
+        bytes=after.size, url=text.shown_url(after.url),
+    )
 
 
 def _in_flight(base: Path, episode: Episode) -> bool:

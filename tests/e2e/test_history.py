@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from poca.model import Fate
+from poca.model import Fate, Stage
 from poca.state import State
 from tests.server import Reply, Server
 from tests.world import FIRST, Home, Show, ended, until
@@ -226,3 +227,21 @@ def test_a_home_that_is_copied_elsewhere_goes_on_there(home: Home, show: Show) -
     done = elsewhere.run()
     assert done.silent and done.code == 0, done
     assert Path(elsewhere.base / "Show" / "3.mp3").exists() and len(show.asked()) == 3
+
+
+# -------------------------------------------------------------------------------------------------------- cut short
+
+def test_what_a_killed_run_had_all_but_recorded_is_told_by_the_next(home: Home, show: Show) -> None:
+    state = State.open(home.state, NOW)
+    first, _, third = sorted(state.history("Show").episodes, key=lambda episode: episode.path)
+    state.put("Show", replace(third, fate=Fate.PENDING, stage=Stage.READY, part="Show/.poca-0.part"), replace(first, stage=Stage.DELETING))
+    state.close()
+    (home.base / first.path).unlink()
+    logged = len(home.log())
+    home.write(show.subscription(max_number=2))
+    done = home.run()
+    told = ["Show: downloaded 3.mp3 (5.0 kB) in a run that was cut short", "Show: removed 1.mp3 in a run that was cut short"]
+    assert sorted(home.log()[logged:]) == sorted(done.out.splitlines()[:-1]) == told
+    assert done.code == 0
+    assert home.fates("Show") == {"Episode 1": Fate.REMOVED, "Episode 2": Fate.HELD, "Episode 3": Fate.HELD}
+    assert len(show.asked()) == 3
