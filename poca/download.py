@@ -16,7 +16,7 @@ from poca import media, naming, text
 from poca.errors import DiskFullError, Trouble, WebError, on_disk
 from poca.media import Kind
 from poca.model import Settings
-from poca.web import Answer, Web
+from poca.web import Answer, Trail, Web
 
 PIECE = 256 * 1024          # bytes asked of the connection at once
 HEAD = 64 * 1024            # bytes that tell media from a page or a message
@@ -49,7 +49,7 @@ class Downloaded:
 
 def download(
     web: Web, url: str, part: Part, settings: Settings, *, begun: Begun, progress: Progress,
-    feed_type: str = "", extension: str = "", auth_from: str = "", clock: Callable[[], float] = time.monotonic,
+    feed_type: str = "", extension: str = "", auth_from: str = "", trail: Trail | None = None, clock: Callable[[], float] = time.monotonic,
 ) -> Downloaded:
     """Fetches ``url`` into ``part.path``, whole and verified against the length that the answer tells.
 
@@ -58,13 +58,16 @@ def download(
     what the feed says of the enclosure, ``auth_from`` is the feed's URL, whose login its own host may need. ``clock``
     is monotonic. The part is not flushed to disk.
 
-    Raises WebError, DiskError, DiskFullError. The part is kept on an interruption, and on all errors but those after
+    Never waits for a host: raises HostBusy, whose ``trail`` is then to be given to the next try. Also raises WebError,
+    DiskError, DiskFullError. The part is kept on an interruption, and on all errors but those after
     which it is worth nothing: text, too large, packed, a full disk.
     """
     one = _One(web, url, part, settings, begun, progress, feed_type, extension, auth_from, clock)
     try:
-        offset = _resumable(part)
-        return one.fetch(offset) or one.fetch(0) or _never(url)
+        if done := one.fetch(_resumable(part), trail):
+            return done
+        drop(part.path)
+        return one.fetch(0) or _never(url)
     except WebError as error:
         if error.trouble in WORTHLESS or _is_empty(part.path):
             drop(part.path)
@@ -129,12 +132,12 @@ class _One:
     auth_from: str
     clock: Callable[[], float]
 
-    def fetch(self, offset: int) -> Downloaded | None:
+    def fetch(self, offset: int, trail: Trail | None = None) -> Downloaded | None:
         """One request, for the bytes from ``offset`` on. None: nothing of the part can be gone on with."""
         headers = {"Accept-Encoding": "identity"}
         if offset:
             headers |= {"Range": f"bytes={offset}-", "If-Range": self.part.etag}
-        with self.web.open(self.url, headers, deadline=None, auth_from=self.auth_from) as answer:
+        with self.web.open(self.url, headers, deadline=None, aside=None, auth_from=self.auth_from, trail=trail) as answer:
             if answer.status == 206 and offset and self._goes_on(answer, offset):
                 return self._body(answer, offset, self.part.total)
             if offset and answer.status in (206, 416):

@@ -5,6 +5,7 @@ The only writer of the history. One plan at a time, under the lock of its subscr
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import time
@@ -21,8 +22,6 @@ from poca.model import Event, Failure, History, Level, Plan, Report, Rule, Setti
 from poca.state import State
 from poca.steps import Outcome, Progress, Steps, Tell, Work, next_try
 from poca.web import Web
-
-PAUSES = (1.0, 3.0)             # seconds before the second and the third try of a download within the run
 
 T = TypeVar("T")
 
@@ -49,18 +48,18 @@ def run(
         # round, a report that lands between the two looks would be lost.
         if queue.unfinished_tasks + finished == len(threads) and queue.empty() and not later:
             return
-        first = min(later, key=lambda one: one.due, default=None)
-        if first and first.due <= clock():
-            later.remove(first)
-            rest = carry_out(first)
-        else:
-            try:
-                report = queue.get(timeout=max(0.0, first.due - clock()) if first else None)
-            except Empty:
-                continue
-            rest = carry_out(report)
-            queue.task_done()
-            finished += 1
+        wait, first = min(((one.wait(clock()), index) for index, one in enumerate(later)), default=(None, -1))
+        if wait == 0:
+            rest = carry_out(later[first])
+            later[first : first + 1] = [rest] if rest else []       # in its place: of those that are due the oldest comes first
+            continue
+        try:
+            report = queue.get(timeout=wait)
+        except Empty:
+            continue
+        rest = carry_out(report)
+        queue.task_done()
+        finished += 1
         if rest:
             later.append(rest)
 
@@ -69,10 +68,17 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The rest of a plan, to be carried out from ``due`` (monotonic clock) on."""
+    """The rest of a plan, to be carried out from ``due`` (monotonic clock) on, or as soon as a host is free that it waits
+    for: ``free_in`` tells the seconds until then, as far as they are known. A host comes free when a feed has been asked,
+    whose report arrives then, so that it is enough to look after each report."""
 
     due: float
     work: Work
+    free_in: Callable[[], float] = lambda: math.inf
+
+    def wait(self, now: float) -> float:
+        """Seconds."""
+        return max(0.0, min(self.due - now, self.free_in()))
 
     @property
     def subscription(self) -> Subscription:
@@ -87,9 +93,9 @@ class Executor:
         self, settings: Settings, state: State, web: Web, tell: Tell, *, progress: Progress = lambda *_: None,
         clock: Callable[[], int] = lambda: int(time.time()), chance: Callable[[], float] = random.random, link: files.Link = os.link,
     ) -> None:
-        self.settings, self.state, self.tell = settings, state, tell
-        self.clock, self.chance, self.link = clock, chance, link
-        self.steps = Steps(settings, state, web, tell, progress, clock, link)
+        self.settings, self.state, self.web, self.tell = settings, state, web, tell
+        self.clock, self.link = clock, link
+        self.steps = Steps(settings, state, web, tell, progress, clock, link, chance)
         self.sums = self.steps.sums
         self.moved: list[tuple[Subscription, str]] = []
         self.answered = False                           # some feed was; else the network may be to blame
@@ -108,7 +114,7 @@ class Executor:
                 case Plan():
                     return self._plan(report)
                 case Later():
-                    return self._go_on(report.work)
+                    return self._go_on(report)
                 case Unchanged():
                     self._unchanged(report)
                 case Waiting():
@@ -194,12 +200,13 @@ class Executor:
             self.tell(events.plan_event(plan))
             self._record(work)
             self.steps.cover(work)
-            return self._carry_on(work)
+            return self._carry_on(work, time.monotonic())
 
-    def _go_on(self, work: Work) -> Later | None:
+    def _go_on(self, later: Later) -> Later | None:
+        work, now = later.work, time.monotonic()
         with self._turn(work) as mine:
             if mine:
-                return self._carry_on(work)
+                return self._carry_on(work, now if later.free_in() <= 0 else max(now, later.due))
         self._abandon(work.title)
         return None
 
@@ -249,10 +256,15 @@ class Executor:
             work.complete = False
             self.tell(events.step_failed(title, f"{plan.error}: nothing is deleted; asked again in the next run"))
 
-    def _carry_on(self, work: Work) -> Later | None:
+    def _carry_on(self, work: Work, now: float) -> Later | None:
         coming, work.lacking = work.lacking, []
         for one in coming:
-            outcome = Outcome.FAILED if self.steps.disk_full or work.stopped else self.steps.episode(work, one)
+            if self.steps.disk_full or work.stopped:
+                outcome = Outcome.FAILED
+            elif self.steps.must_wait(work.waits.get(one.episode.key), now):
+                outcome = Outcome.LATER
+            else:
+                outcome = self.steps.episode(work, one)
             if outcome is Outcome.DONE and work.unwanted:
                 self.steps.remove(work, work.unwanted.pop(0))
             elif outcome is Outcome.FAILED:
@@ -263,8 +275,9 @@ class Executor:
         while len(work.unwanted) > work.missing + len(work.lacking):
             self.steps.remove(work, work.unwanted.pop(0))
         if work.lacking:
-            pause = PAUSES[max(work.tries[one.episode.key] for one in work.lacking) - 1]
-            return Later(time.monotonic() + pause * (0.75 + 0.5 * self.chance()), work)
+            waits = [work.waits[one.episode.key] for one in work.lacking]
+            hosts = {wait.host for wait in waits if wait.host}
+            return Later(min(wait.until for wait in waits), work, lambda: min(map(self.web.free_in, hosts), default=math.inf))
         self._close(work)
         return None
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 Aside = Callable[[], AbstractContextManager[object]]
+
+
+class Busy(Exception):
+    """A host that cannot be asked now. ``seconds``: until it can, inf where others' requests decide that."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
 
 
 class _Turn:
@@ -41,13 +50,28 @@ class Gate:
         self._queues: dict[str, _Queue] = {}
         self._lock = threading.Lock()
 
+    def free_in(self, host: str) -> float:
+        """Seconds until the host can be asked, inf where others' requests decide that."""
+        with self._lock:
+            queue = self._queues.get(host)
+            return self._wait(queue) if queue else 0.0
+
+    def _wait(self, queue: _Queue) -> float:
+        if queue.waiting or queue.starting or queue.running >= self._per_host:
+            return math.inf
+        return max(0.0, queue.next_start - time.monotonic())
+
     @contextmanager
-    def place(self, host: str, aside: Aside, waited: Callable[[float], None]) -> Iterator[None]:
+    def place(self, host: str, aside: Aside | None, waited: Callable[[float], None]) -> Iterator[None]:
         """Holds one of the host's places. While the caller waits for it, it is in ``aside()``; then ``waited`` is told
-        the seconds that it took."""
+        the seconds that it took. A caller without ``aside`` does not wait: it gets Busy instead."""
         turn = _Turn()
         with self._lock:
             queue = self._queues.setdefault(host, _Queue())
+            if aside is None:
+                seconds, aside = self._wait(queue), nullcontext
+                if seconds > 0:
+                    raise Busy(seconds)
             queue.waiting.append(turn)
             self._advance(queue)
         try:

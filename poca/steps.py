@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -17,11 +18,11 @@ from poca import cover as covers
 from poca.errors import DiskError, DiskFullError, TagError, Trouble, WebError
 from poca.model import Episode, Event, Fate, Lacking, Level, Plan, Settings, Stage
 from poca.state import State
-from poca.web import Web
+from poca.web import HostBusy, Trail, Web
 
 MB = 1_000_000
 HOUR, DAY = 3600, 86_400
-TRIES = 3                       # of a download within the run
+PAUSES = (1.0, 3.0)             # seconds before the second and the third try of a download within the run
 UNREACHABLE = 2                 # connect failures after which a host's other downloads of the run fail at once
 
 Tell = Callable[[Event], None]
@@ -45,6 +46,16 @@ class Sums:
     adopted: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What an episode waits for: an instant of the monotonic clock, or before it that its busy ``host`` has a free place.
+    ``trail``: where its redirects have led so far."""
+
+    until: float
+    host: str = ""
+    trail: Trail | None = None
+
+
 @dataclass(slots=True)
 class Work:
     """A plan under way: what is left of it, and what came of it so far."""
@@ -55,6 +66,7 @@ class Work:
     unwanted: list[Episode]     # oldest first
     records: dict[str, Episode] = field(default_factory=dict)       # as last recorded, by key
     tries: Counter[str] = field(default_factory=Counter)            # in this run, by key
+    waits: dict[str, Wait] = field(default_factory=dict)            # of the episodes put off, by key
     counts: Counter[str] = field(default_factory=Counter)           # for the event "done"
     at_once: Counter[str] = field(default_factory=Counter)          # downloads that failed without a try, by host
     missing: int = 0            # downloads that will not come in this run
@@ -74,10 +86,11 @@ class Steps:
     """Does one step at a time. ``disk_full`` and ``unreachable`` (connect failures by host) are of the whole run."""
 
     def __init__(
-        self, settings: Settings, state: State, web: Web, tell: Tell, progress: Progress, clock: Callable[[], int], link: files.Link
+        self, settings: Settings, state: State, web: Web, tell: Tell, progress: Progress, clock: Callable[[], int], link: files.Link,
+        chance: Callable[[], float] = random.random,
     ) -> None:
         self.settings, self.state, self.web, self.tell = settings, state, web, tell
-        self.progress, self.clock, self.link = progress, clock, link
+        self.progress, self.clock, self.link, self.chance = progress, clock, link, chance
         self.base: Path = settings.base_dir
         self.sums = Sums()
         self.unreachable: Counter[str] = Counter()
@@ -91,21 +104,27 @@ class Steps:
 
     def episode(self, work: Work, one: Lacking) -> Outcome:
         """One download, with all that can come of it."""
-        host = _host(one.entry.url)
+        key, host = one.episode.key, _host(one.entry.url)
+        wait = work.waits.pop(key, Wait(0))
         try:
-            if not work.tries[one.episode.key] and self.unreachable[host] >= UNREACHABLE:
+            if not work.tries[key] and self.unreachable[host] >= UNREACHABLE:
                 work.at_once[host] += 1
                 self._failed(work, one, WebError(f"{host} could not be reached", Trouble.CONNECT), Level.DETAIL)
                 return Outcome.FAILED
-            work.tries[one.episode.key] += 1
-            self._fetch(work, one)
+            work.tries[key] += 1
+            self._fetch(work, one, wait.trail)
             self.unreachable.pop(host, None)
             return Outcome.DONE
+        except HostBusy as busy:
+            work.tries[key] -= 1
+            work.waits[key] = Wait(time.monotonic() + min(busy.seconds, self.settings.timeout), busy.host, busy.trail)
+            return Outcome.LATER
         except WebError as error:
             if error.trouble is Trouble.CONNECT:
                 self.unreachable[error.host or host] += 1
-            if error.again and error.retry_after is None and work.tries[one.episode.key] < TRIES:
+            if error.again and error.retry_after is None and work.tries[key] <= len(PAUSES):
                 self.tell(events.postponed(work.plan, one.episode, error))
+                work.waits[key] = Wait(time.monotonic() + PAUSES[work.tries[key] - 1] * (0.75 + 0.5 * self.chance()))
                 return Outcome.LATER
             self._failed(work, one, error, Level.ERROR)
         except DiskFullError as error:
@@ -118,7 +137,10 @@ class Steps:
             self.step_failed(work, f"{events.name_of(one.episode)}: {error}. No more downloads of this show in this run; tried again in the next one")
         return Outcome.FAILED
 
-    def _fetch(self, work: Work, one: Lacking) -> None:
+    def must_wait(self, wait: Wait | None, now: float) -> bool:
+        return wait is not None and wait.until > now and not (wait.host and self.web.free_in(wait.host) <= 0)
+
+    def _fetch(self, work: Work, one: Lacking, trail: Trail | None) -> None:
         """The download itself, from the first byte to the record that the episode is held."""
         began = time.monotonic()
         episode = replace(self._current(work, one), fate=Fate.PENDING)
@@ -128,11 +150,14 @@ class Steps:
             # All but its name was there already.
             extension = media.media_extension(episode.path)
         else:
+            host = trail.way[-1].host if trail else _host(one.entry.url)
+            if (seconds := self.web.free_in(host)) > 0:
+                raise HostBusy(host, seconds, trail)
             self._room(work, one, path, None)
             files.make_folder(self.base, part)
             self._put(work, replace(episode, stage=Stage.PART, part=part))
             self.tell(events.started(work.plan, one))
-            came = self._download(work, one, path)
+            came = self._download(work, one, path, trail)
             episode = self._tagged(work, one, path)
             episode = replace(episode, size=files.flush(path))
             extension = one.extension or _extension(came, one)
@@ -150,7 +175,7 @@ class Steps:
         seconds = round(time.monotonic() - began, 3)
         self.news(work, "downloaded", f"downloaded {events.file_of(work.plan, name)} ({text.size(size)})", held, seconds=seconds)
 
-    def _download(self, work: Work, one: Lacking, path: Path) -> download.Downloaded:
+    def _download(self, work: Work, one: Lacking, path: Path, trail: Trail | None) -> download.Downloaded:
         episode = self._current(work, one)
         name = events.name_of(episode)
 
@@ -161,7 +186,7 @@ class Steps:
         return download.download(
             self.web, one.entry.url, download.Part(path, episode.part_etag, episode.part_total), self.settings, begun=begun,
             progress=lambda have, total: self.progress(work.title, name, have, total), feed_type=one.entry.mime, extension=one.extension,
-            auth_from=work.plan.subscription.url,
+            auth_from=work.plan.subscription.url, trail=trail,
         )
 
     def _tagged(self, work: Work, one: Lacking, path: Path) -> Episode:

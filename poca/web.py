@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
 from poca import text
 from poca.errors import Trouble, WebError
-from poca.gate import Aside, Gate
+from poca.gate import Aside, Busy, Gate
 from poca.model import Settings
 
 if TYPE_CHECKING:
@@ -116,6 +116,42 @@ def _onward(here: Place, location: str) -> Place:
     except (WebError, ValueError):
         shown = text.shown_url(location)
         raise WebError(f"the server redirects to {shown}, which is no http or https address that can be asked", Trouble.REDIRECT) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """How far redirects have led: ``way``, and what an Answer tells of it, ``permanent`` and ``notes``."""
+
+    way: tuple[Place, ...]
+    permanent: str = ""
+    for_good: bool = True
+    notes: tuple[str, ...] = ()
+
+    def onward(self, status: int, location: str, owner: Place) -> Trail:
+        """After a redirect. ``owner`` is whose login is sent. Raises WebError."""
+        here = self.way[-1]
+        there = _onward(here, location)
+        if any(there.url == step.url for step in self.way):
+            raise WebError("the redirects go round in a circle", Trouble.REDIRECT, host=here.host)
+        if len(self.way) > REDIRECTS:
+            raise WebError(f"more than {REDIRECTS} redirects", Trouble.REDIRECT, host=here.host)
+        permanent, notes = self.permanent, self.notes
+        for_good = self.for_good and status in (301, 308)
+        if for_good:
+            user = there.user or (owner.user if _shares_login(owner, there) else "")
+            permanent = there.url.replace("://", f"://{user}@", 1) if user else there.url
+        if here.scheme == "https" and there.scheme == "http":
+            notes = (*notes, f"redirected from https to {text.shown_url(there.url)}, which is not encrypted")
+        return Trail((*self.way, there), permanent, for_good, notes)
+
+
+class HostBusy(Exception):
+    """A host that cannot be asked now. ``seconds``: until it can, inf where others' requests decide that; ``trail``: where
+    to go on then."""
+
+    def __init__(self, host: str, seconds: float, trail: Trail | None = None) -> None:
+        super().__init__(host)
+        self.host, self.seconds, self.trail = host, seconds, trail
 
 
 # ---------------------------------------------------------------------------------------------------- logins, proxies
@@ -259,50 +295,45 @@ class Web:
         if self._wire:
             self._wire.close()
 
+    def free_in(self, host: str) -> float:
+        """Seconds until a host can be asked, inf where others' requests decide that."""
+        return self._gate.free_in(host)
+
     @contextmanager
     def open(
-        self, url: str, headers: Mapping[str, str] | None = None, *, deadline: float | None, aside: Aside = nullcontext, auth_from: str = "",
+        self, url: str, headers: Mapping[str, str] | None = None, *, deadline: float | None, aside: Aside | None = nullcontext, auth_from: str = "",
+        trail: Trail | None = None,
     ) -> Iterator[Answer]:
         """One GET, redirects followed. Raises WebError.
 
         ``deadline``: seconds for everything until the context is left, None: for all until the headers are there, 5 x
         ``timeout``, and ``timeout`` for each read. Waiting for a host does not count; meanwhile the caller is in
-        ``aside()``. ``auth_from``: the URL whose login is meant, where that is not ``url`` itself (that of the feed).
+        ``aside()``. A caller without ``aside`` does not wait: HostBusy is raised instead, and its ``trail`` is where to go
+        on. ``auth_from``: the URL whose login is meant, where that is not ``url`` itself (that of the feed).
         """
         from poca.wire import Limits, Session
         timeout = self._settings.timeout
         limits = Limits(timeout, WHOLE * timeout if deadline is None else deadline)
         session = Session(self._connections())
-        here = place(url)
-        owner = place(auth_from) if auth_from else here
-        way = [here]
-        permanent, for_good = "", True
-        notes: list[str] = []
-        while True:
-            with self._gate.place(here.host, aside, limits.extend):
-                response = self._ask(session, here, owner, headers or {}, limits, redirected=len(way) > 1)
-                try:
-                    location = response.headers.get("Location", "") if response.status in (301, 302, 303, 307, 308) else ""
-                    if not location:
-                        if deadline is None:
-                            response.lift()
-                        yield Answer(response, here.url, permanent, tuple(notes))
-                        return
-                    for_good = for_good and response.status in (301, 308)
-                finally:
-                    response.close()
-            there = _onward(here, location)
-            if any(there.url == step.url for step in way):
-                raise WebError("the redirects go round in a circle", Trouble.REDIRECT, host=here.host)
-            if len(way) > REDIRECTS:
-                raise WebError(f"more than {REDIRECTS} redirects", Trouble.REDIRECT, host=here.host)
-            if here.scheme == "https" and there.scheme == "http":
-                notes.append(f"redirected from https to {text.shown_url(there.url)}, which is not encrypted")
-            here = there
-            way.append(here)
-            if for_good:
-                user = here.user or (owner.user if _shares_login(owner, here) else "")
-                permanent = here.url.replace("://", f"://{user}@", 1) if user else here.url
+        owner = place(auth_from or url)
+        trail = trail or Trail((place(url),))
+        try:
+            while True:
+                here = trail.way[-1]
+                with self._gate.place(here.host, aside, limits.extend):
+                    response = self._ask(session, here, owner, headers or {}, limits, redirected=len(trail.way) > 1)
+                    try:
+                        location = response.headers.get("Location", "") if response.status in (301, 302, 303, 307, 308) else ""
+                        if not location:
+                            if deadline is None:
+                                response.lift()
+                            yield Answer(response, here.url, trail.permanent, trail.notes)
+                            return
+                    finally:
+                        response.close()
+                trail = trail.onward(response.status, location, owner)
+        except Busy as busy:
+            raise HostBusy(here.host, busy.seconds, trail) from None
 
     def _ask(self, session: Session, there: Place, owner: Place, headers: Mapping[str, str], limits: Limits, *, redirected: bool) -> Response:
         """One request to one host."""
