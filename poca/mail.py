@@ -103,6 +103,10 @@ def _deliver(email: Email, password: str, entries: Sequence[LogEntry], timeout: 
     import ssl
 
     message = _message(email, entries, now, hostname)
+    # smtplib of Python 3.13 sends a mail without receivers to nobody, and calls that well.
+    receivers = [address.addr_spec for address in message["To"].addresses]
+    if not any(receivers):
+        raise ValueError("there is no address in settings.email.toaddr")
     # With a name of our own smtplib does not ask the DNS for one.
     server = smtplib.SMTP(email.host, email.port, timeout=timeout, local_hostname=hostname if "." in hostname else "[127.0.0.1]")
     try:
@@ -110,7 +114,7 @@ def _deliver(email: Email, password: str, entries: Sequence[LogEntry], timeout: 
             server.starttls(context=ssl.create_default_context())
         if password:
             _log_in(server, email.user or email.fromaddr, password)
-        refused = list(server.send_message(message))
+        refused = list(server.send_message(message, to_addrs=receivers))
         # The mail is out, however the server says good-bye.
         with suppress(OSError):
             server.quit()
