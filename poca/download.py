@@ -21,6 +21,7 @@ from poca.web import Answer, Trail, Web
 PIECE = 256 * 1024          # bytes asked of the connection at once
 HEAD = 64 * 1024            # bytes that tell media from a page or a message
 MB = 1_000_000
+LOOK = 4 * MB               # bytes between two looks at the room that the disk has
 WORTHLESS = (Trouble.TEXT, Trouble.TOO_LARGE, Trouble.ENCODING)     # after these nobody wants to go on with the part
 
 Begun = Callable[[str, int | None], None]
@@ -176,10 +177,13 @@ class _One:
     def _copy(self, answer: Answer, file: BinaryIO, head: bytearray, size: int, total: int | None) -> tuple[int, Kind | None]:
         """Writes the body to ``file``; gives the size of the whole and its kind, judged as soon as its head is there."""
         pace = _Pace(self.settings, self.clock)
-        judged, kind = False, None
+        judged, kind, looked = False, None, size
         while piece := answer.read(PIECE):
             size += len(piece)
             self._limit(size, told=False)
+            if size - looked >= LOOK:
+                self._leave_room(file)
+                looked = size
             with on_disk("cannot write a partial file"):
                 self._write(file, piece)
             self.progress(size, total)
@@ -207,6 +211,14 @@ class _One:
         if most and size > most:
             how = f"it is {text.size(size)} long" if told else f"more than {text.size(size)} came"
             raise WebError(f"{how}, and max_episode_mb allows {self.settings.max_episode_mb:g} MB", Trouble.TOO_LARGE)
+
+    def _leave_room(self, file: BinaryIO) -> None:
+        """A stream that tells no length, or another program, may take the room that was there at the start."""
+        with on_disk("cannot tell how much room the disk has"):
+            disk = os.fstatvfs(file.fileno())
+        free = disk.f_bavail * disk.f_frsize
+        if free < self.settings.min_free_mb * MB:
+            raise DiskFullError(f"the disk has only {text.size(free)} left, and min_free_mb keeps {self.settings.min_free_mb:g} MB free")
 
     def _judge(self, head: bytes, answer: Answer) -> Kind | None:
         """The kind of what begins with ``head``; raises WebError for what is no audio or video, whatever its label."""

@@ -164,7 +164,7 @@ def _number(low: float, high: float, meant: str = "") -> Type:
             raise ValueError
         return float(written)
     bounds = {"type": ["number", "string"], "minimum": low, "maximum": high, "pattern": r"^\s*[+-]?[0-9]*\.?[0-9]*\s*$"}
-    return Type(f"a number from {low:g} to {high:g}" + (f" ({meant})" if meant else ""), read, editor=bounds)
+    return Type(f"a number from {low:.15g} to {high:.15g}" + (f" ({meant})" if meant else ""), read, editor=bounds)
 
 
 _TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}

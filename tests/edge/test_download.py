@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -257,6 +258,15 @@ def test_a_stream_without_end_is_ended_by_the_limit_and_its_part_dropped(server:
     client = Client(tmp_path, max_episode_mb=0.1)
     client.fails(server.give("/live", Reply(WHOLE, total=-1, drip=(50_000, 0.05))), Trouble.TOO_LARGE)
     assert client.progress
+    assert not client.path.exists()
+
+
+def test_a_stream_that_tells_no_length_leaves_min_free_mb_of_the_disk(server: Origin, tmp_path: Path) -> None:
+    free = shutil.disk_usage(tmp_path).free
+    client = Client(tmp_path, min_free_mb=2 * free / 1_000_000)
+    with pytest.raises(DiskFullError, match="min_free_mb"):
+        client.get(server.give("/live", Reply(WHOLE * 300, total=-1)))
+    assert max(have for have, _ in client.progress) < 20_000_000
     assert not client.path.exists()
 
 
