@@ -188,3 +188,10 @@ def test_a_subscription_with_a_fault_can_be_deleted(full: Desk, show: Show) -> N
     assert full.subscribe("delete", "Show", "--files", "--yes").code == 0
     assert full.subscriptions == []
     assert not (full.base / "Show").exists()
+
+
+def test_a_plan_made_before_is_dropped_also_where_there_was_nothing_to_remove(full: Desk) -> None:
+    full.good("disable", "Show", "--files")
+    before = full.histories()["Show"].generation
+    full.good("disable", "Show", "--files")
+    assert full.histories()["Show"].generation > before

@@ -201,3 +201,16 @@ def test_base_dir_that_is_not_there_is_told(full: Desk) -> None:
     assert full.subscribe("why", "Show").code == 2
     assert full.subscribe("retry", "Show").code == 2
     assert set(full.fates("Show").values()) == {Fate.HELD}
+
+
+def test_a_file_that_is_back_is_held_and_not_taken_again(full: Desk, web: Server) -> None:
+    path = full.base / "Show" / "5.mp3"
+    body = path.read_bytes()
+    path.unlink()
+    full.poca("-q")
+    path.write_bytes(body)
+    assert "0 episodes taken again" in full.good("retry", "Show")
+    full.poca("-q")
+    assert full.fates("Show")["Episode 5"] is Fate.HELD
+    assert not full.episodes("Show")["Episode 5"].adopted
+    assert web.count("/show/5.mp3") == 1
