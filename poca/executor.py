@@ -11,7 +11,7 @@ import random
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from queue import Empty, Queue
 from typing import TypeVar
@@ -39,6 +39,7 @@ def run(
     """
     launched = finished = 0
     later: list[Later] = []
+    report: Report | None = None
     while True:
         if launched < len(threads) and (not one_at_a_time or (launched == finished and not later)):
             batch = threads[launched : launched + 1] if one_at_a_time else threads
@@ -46,22 +47,22 @@ def run(
             launched += len(batch)
         # Only once the equation says that every report has arrived does an empty queue mean the end. The other way
         # round, a report that lands between the two looks would be lost.
-        if queue.unfinished_tasks + finished == len(threads) and queue.empty() and not later:
+        if queue.unfinished_tasks + finished == len(threads) and queue.empty() and not later and not report:
             return
         wait, first = min(((one.wait(clock()), index) for index, one in enumerate(later)), default=(None, -1))
         if wait == 0:
             rest = carry_out(later[first])
             later[first : first + 1] = [rest] if rest else []       # in its place: of those that are due the oldest comes first
             continue
-        try:
-            report = queue.get(timeout=wait)
-        except Empty:
+        if report:
+            if rest := carry_out(report):
+                later.append(rest)
+            queue.task_done()
+            finished += 1
+            report = None
             continue
-        rest = carry_out(report)
-        queue.task_done()
-        finished += 1
-        if rest:
-            later.append(rest)
+        with suppress(Empty):
+            report = queue.get(timeout=wait)        # which may have set a host free that an older plan waits for
 
 
 # ---------------------------------------------------------------------------------------------------------- reports
