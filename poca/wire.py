@@ -20,6 +20,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -39,6 +40,7 @@ from poca.errors import Trouble, WebError
 
 DRAIN = 4096        # bytes: the rest of an answer that is read, so that its connection can be used again
 DRAIN_TIME = 0.5    # seconds that this may take
+ENOUGH = 16         # look-ups without an answer, after which the name service counts as out of reach
 FAULTS = (OSError, HTTPError, http.client.HTTPException, ValueError)    # what the libraries raise
 
 urllib3.disable_warnings(SystemTimeWarning)     # a clock that is wrong is told by poca itself
@@ -72,7 +74,7 @@ class Limits:
         self.allowed = self.deadline = math.inf
 
 
-_this = threading.local()       # .limits: those of the request that this thread makes
+_this = threading.local()       # .limits and .names: of the request that this thread makes
 
 # --------------------------------------------------------------------------------------------------------- connections
 
@@ -101,32 +103,41 @@ class _BoundedTLS(_Bounded, ssl.SSLSocket):
 _UNREACHABLE = (errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
-def _addresses(host: str, port: int, wait: float) -> list[Any]:
-    """The addresses of a name; raises OSError. getaddrinfo knows no timeout, so one that hangs is left to itself."""
-    found: SimpleQueue[list[Any] | OSError] = SimpleQueue()
+class _Names:
+    """Looks names up, for all threads. getaddrinfo knows no timeout, so one that hangs is left to itself. Where the name
+    service has failed ENOUGH times and never answered, nobody else waits for it: without a network a run ends soon, however
+    many feeds it has."""
 
-    def look_up(flags: int = 0) -> None:
-        try:
-            found.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags))
-        except OSError as error:
-            found.put(error)
+    answered, failed = False, 0
 
-    if re.fullmatch(r"[\d.]+|.*:.*", host):
-        look_up(socket.AI_NUMERICHOST)
-    else:
-        threading.Thread(target=look_up, name=f"look-up of {host}", daemon=True).start()
-    try:
-        answer = found.get(timeout=wait)
-    except Empty:
-        raise socket.gaierror(socket.EAI_AGAIN, "timed out") from None
-    if isinstance(answer, OSError):
-        raise answer
-    return answer
+    def addresses(self, host: str, port: int, wait: float) -> list[Any]:
+        """Raises OSError."""
+        if re.fullmatch(r"[\d.]+|.*:.*", host):
+            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        found: SimpleQueue[list[Any] | OSError] = SimpleQueue()
+
+        def look_up() -> None:
+            try:
+                found.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            except OSError as error:
+                found.put(error)
+
+        answer: list[Any] | OSError = socket.gaierror(socket.EAI_AGAIN, "no answer")
+        if self.answered or self.failed < ENOUGH:
+            threading.Thread(target=look_up, name=f"look-up of {host}", daemon=True).start()
+            with suppress(Empty):
+                answer = found.get(timeout=wait)
+        if isinstance(answer, OSError):
+            silent = answer.errno == socket.EAI_AGAIN
+            self.failed, self.answered = self.failed + silent, self.answered or not silent
+            raise answer
+        self.answered = True
+        return answer
 
 
-def _dial(host: str, port: int, limits: Limits) -> _Bounded:
+def _dial(host: str, port: int, names: _Names, limits: Limits) -> _Bounded:
     """Connects within ``timeout``, of which each of the host's addresses gets its share; raises OSError."""
-    addresses = _addresses(host, port, limits.left())
+    addresses = names.addresses(host, port, limits.left())
     end = time.monotonic() + limits.left()
     failures: list[OSError] = []
     for index, (family, kind, protocol, _, address) in enumerate(addresses):
@@ -169,7 +180,7 @@ class _Connection(HTTPConnection):
     response_class = _Head
 
     def _new_conn(self) -> socket.socket:
-        return _dial(self._dns_host, self.port, _this.limits)
+        return _dial(self._dns_host, self.port, _this.names, _this.limits)
 
     def connect(self) -> None:
         super().connect()
@@ -224,7 +235,7 @@ class Session(requests.Session):
 
     def __init__(self, wire: Wire) -> None:
         super().__init__()
-        self._wire = wire
+        self.names, self._wire = wire.names, wire
         self.trust_env = False
 
     def get_adapter(self, url: str) -> BaseAdapter:
@@ -239,6 +250,7 @@ class Wire:
 
     def __init__(self, keep: int, env: Mapping[str, str]) -> None:
         self._keep, self._env = keep, env
+        self.names = _Names()
         self._adapters: dict[str, _Adapter] = {}
         self._lock = threading.Lock()
 
@@ -285,7 +297,7 @@ def ask(
     sent = {name: value.encode("latin-1") for name, value in headers.items()}
     auth = HTTPBasicAuth(*login) if login else None
     proxies = {url.partition(":")[0]: proxy} if proxy else {}
-    _this.limits, limits.pause = limits, math.inf
+    _this.names, _this.limits, limits.pause = session.names, limits, math.inf
     while True:
         limits.connected = limits.kept = limits.ended = False
         try:
