@@ -731,8 +731,8 @@ def test_after_two_connect_failures_of_a_host_its_other_downloads_fail_at_once(d
     desk.run(*dead)
     errors = desk.said(Level.ERROR)
     assert len(errors) == 3
-    assert errors[0].startswith("Episode 1: ")
-    assert errors[1].startswith("Episode 2: ")
+    # The pauses before another try vary, so either of the two may be the first that is given up.
+    assert sorted(error[:11] for error in errors[:2]) == ["Episode 1: ", "Episode 2: "]
     assert errors[2] == "3 more episodes were not tried, since 127.0.0.1 could not be reached"
     assert [desk.record(n).failures for n in range(1, 6)] == [1] * 5
 
