@@ -8,17 +8,16 @@ import sys
 import time
 import traceback
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from queue import Queue
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from poca import __version__, completion
 from poca.errors import BaseDirError, ConfigError, EditError, Interrupted, MailError, PocaError, StateError
+from poca.interrupts import interruptible
 from poca.model import Config, Event, History, Level, Report, Subscription
 from poca.report import Lines, Mode, Reporter, guard_descriptors, is_terminal, log_line
 from poca.startup import utf8_names
@@ -148,7 +147,7 @@ class _Run:
 
     def result(self) -> int:
         chosen = self.chosen()
-        with _signals():
+        with interruptible():
             try:
                 self.tell(Event("run-started", Level.DETAIL, "", f"poca {__version__}", {"feeds": len(chosen), "dry_run": self.arguments.dry_run}))
                 self.tell_config()
@@ -369,20 +368,3 @@ class _Run:
 
 def _asked_now(history: History) -> History:
     return replace(history, next_try=None, episodes=tuple(replace(e, next_try=None) for e in history.episodes))
-
-
-@contextmanager
-def _signals() -> Iterator[None]:
-    """SIGINT and SIGTERM end the run at once, wherever the main thread is; a second one does not disturb the end."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_IGN)
-        raise Interrupted(128 + number)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from poca.errors import StateError
+from poca.interrupts import held
 from poca.model import Episode, Fate, Fetched, History, Validators
 from poca.statefile import EPISODE, Opened, open_file, read, save_copy, sentences, snapshot, to_sql, to_text
 
@@ -253,7 +254,8 @@ class State:
     @contextmanager
     def _commit(self) -> Iterator[None]:
         self._opened = None
-        with sentences(self.path):
+        # A signal in the middle would leave the transaction open for whatever is still to be written at the end.
+        with held, sentences(self.path):
             try:
                 self._db.execute("BEGIN IMMEDIATE")
                 yield

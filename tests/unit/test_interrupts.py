@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from poca.errors import Interrupted
+from poca.interrupts import held, interruptible
+from poca.state import State
+
+NOW = 1_700_000_000
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_raises_at_once(number: int, code: int) -> None:
+    reached = False
+    with pytest.raises(Interrupted) as raised, interruptible():
+        os.kill(os.getpid(), number)
+        reached = True
+    assert raised.value.code == code and not reached
+
+
+def test_a_second_signal_does_not_disturb_the_end() -> None:
+    ended = False
+    with interruptible():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except Interrupted:
+            os.kill(os.getpid(), signal.SIGTERM)
+            ended = True
+    assert ended
+
+
+def test_where_it_is_held_back_it_raises_afterwards() -> None:
+    steps = []
+    with pytest.raises(Interrupted) as raised, interruptible():
+        with held:
+            with held:
+                os.kill(os.getpid(), signal.SIGTERM)
+                steps.append("inner")
+            steps.append("outer")
+        steps.append("after")
+    assert steps == ["inner", "outer"] and raised.value.code == 143
+    with held:
+        pass        # told once
+
+
+def test_the_handlers_of_before_are_back_afterwards() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with interruptible():
+        assert signal.getsignal(signal.SIGTERM) != before[1]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_signal_within_a_commit_lets_it_be_written_and_more_can_be_written_at_the_end(tmp_path: Path) -> None:
+    def lines() -> Iterator[str]:
+        yield "before"
+        os.kill(os.getpid(), signal.SIGINT)
+        yield "after"
+
+    state = State.open(tmp_path, NOW)
+    with interruptible():
+        with pytest.raises(Interrupted):
+            state.keep_for_mail(lines())
+        state.keep_for_mail(["at the end"])
+    assert [line for _, line in state.mail_entries()] == ["before", "after", "at the end"]
+    state.close()
