@@ -161,7 +161,7 @@ def open_file(path: Path, now: int, patience: float) -> Opened:
         while True:
             fcntl.flock(use, fcntl.LOCK_SH)
             try:
-                if path.exists():
+                if os.path.lexists(path):       # also a link whose end is away, which is no history that is gone
                     return Opened(*_load(path, patience), alarms or (), use)
             except DamageError:
                 if alarms is not None:

@@ -100,6 +100,11 @@ class Steps:
     def is_ours(self) -> bool:
         return basedir.read_marker(self.base) == self.state.marker != ""
 
+    def _must_be_ours(self) -> None:
+        """Raises DiskError where another disk, or none, has taken the place of base_dir since the plan was begun."""
+        if not self.is_ours():
+            raise DiskError("base_dir bears no marker of poca any more: is its drive still mounted?")
+
     # --------------------------------------------------------------------------------------------------- downloads
 
     def episode(self, work: Work, one: Lacking) -> Outcome:
@@ -161,6 +166,7 @@ class Steps:
             episode = self._tagged(work, one, path)
             episode = replace(episode, size=files.flush(path))
             extension = one.extension or _extension(came, one)
+        self._must_be_ours()
         names = [stem + extension for stem in one.names]
         ready = replace(_without_part(episode), stage=Stage.READY, part=part)
         name = files.give_name(self.base, path, names, lambda name: self._put(work, replace(ready, path=name)), self.link)
@@ -278,8 +284,8 @@ class Steps:
             return
         try:
             size = files.regular_size(files.inside(self.base, episode.path))
-            if size is None and not self.is_ours():
-                raise DiskError("base_dir bears no marker of poca any more: is its drive still mounted?")
+            if size is None:
+                self._must_be_ours()
             self._put(work, replace(episode, stage=Stage.DELETING))
             try:
                 files.remove(self.base, episode.path)
