@@ -3,8 +3,8 @@
     make kill ROUNDS=200        or: python -m tests.kill --rounds 200 --seed 7
 
 A round: the feeds grow, the listener deletes something, a subscription gets another title now and then; poca is started
-and killed (SIGKILL); then it runs to its end. What there has to be then is known from what was published and what the
-listener deleted, and is compared with the disk, with the history and with the server's own records.
+and killed (by SIGKILL, now and then by SIGTERM); then it runs to its end. What there has to be then is known from what was
+published and what the listener deleted, and is compared with the disk, with the history and with the server's own records.
 
 The choices are seeded; the instants are as exact as the machine keeps them.
 """
@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGKILL, SIGTERM
 
 from poca.errors import StateError
 from poca.model import Fate, Stage
@@ -164,10 +165,12 @@ class Trial:
                         names, wait = now, wait - 1
                 self.sleep(process, share * 0.012)
         hit = process.poll() is None
-        process.kill()
-        out, err = process.communicate()
-        if "Traceback" in out + err:
-            raise Loss(out + err)
+        politely = self.chance.random() < 0.25
+        process.send_signal(SIGTERM if politely else SIGKILL)
+        done = ended(process, 20)
+        # SIGTERM is the system's to carry out before poca listens to it, and when it listens no more.
+        if done.code not in ((143, -SIGTERM, 0) if politely else (-SIGKILL, 0)):
+            raise Loss(f"killed, it ends with {done.code}: {done.out}{done.err}")
         if hit:
             self.tally.hits += 1
             self.tally.stages.update(self.left_at())
