@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Sequence
-from typing import Any
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -47,7 +46,7 @@ def files(argument: Action) -> None:
 
 
 class _Print(Action):
-    def __call__(self, parser: ArgumentParser, namespace: Namespace, values: str | Sequence[Any] | None, option: str | None = None) -> None:
+    def __call__(self, parser: ArgumentParser, namespace: Namespace, values: str | Sequence[object] | None, option: str | None = None) -> None:
         try:
             import shtab
         except ImportError:

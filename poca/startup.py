@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+
+
+def guard_descriptors() -> None:
+    """Opens the null device in the place of stdin, stdout or stderr where the caller closed it (``>&-``): the next file
+    that is opened would get its number, and what is meant for the terminal would be written into it."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stdout = sys.stdout or io.TextIOWrapper(io.FileIO(1, "w", closefd=False), encoding="utf-8")
+    sys.stderr = sys.stderr or io.TextIOWrapper(io.FileIO(2, "w", closefd=False), encoding="utf-8")
 
 
 def utf8_names() -> None:

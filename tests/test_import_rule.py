@@ -40,7 +40,7 @@ EDGES: dict[str, tuple[set[str], set[str]]] = {
 ROOM_OF = {
     "options": "config", "confnodes": "config", "yamltext": "confedit", "wire": "web", "gate": "web",
     "feedfast": "feed", "feedmend": "feed", "feedraw": "feed", "feeddates": "feed", "payload": "tagging", "statefile": "state",
-    "tables": "report", "steps": "executor", "recovery": "executor", "renames": "executor",
+    "tables": "report", "run": "app", "steps": "executor", "recovery": "executor", "renames": "executor",
 }
 TOPS = {"app", "subscribe"}         # these import anything, and nobody imports them
 LIBRARIES = {library for owned, _ in EDGES.values() for library in owned}

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from poca.errors import BaseDirError, ConfigError, EditError, PocaError, StateError
-from poca.report import Lines, guard_descriptors
-from poca.startup import utf8_names
+from poca.report import Lines
+from poca.startup import guard_descriptors, utf8_names
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
 

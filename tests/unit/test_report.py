@@ -275,7 +275,8 @@ def test_any_title_prints_in_any_encoding(encoding: str) -> None:
 SCRIPT = """
 import sys
 from poca.model import Event, Level
-from poca.report import Mode, Reporter, guard_descriptors, is_terminal
+from poca.report import Mode, Reporter, is_terminal
+from poca.startup import guard_descriptors
 guard_descriptors()
 opened = open(sys.argv[1], "w+")
 reporter = Reporter(sys.stdout, sys.stderr, Mode.VERBOSE, terminal=is_terminal(sys.stdout))
