@@ -40,6 +40,7 @@ from poca.errors import Trouble, WebError
 
 DRAIN = 4096        # bytes: the rest of an answer that is read, so that its connection can be used again
 DRAIN_TIME = 0.5    # seconds that this may take
+COOKIE = 4096       # characters (RFC 6265, 6.1); with a longer one no cookie of the answer is taken
 ENOUGH = 16         # look-ups without an answer, after which the name service counts as out of reach
 FAULTS = (OSError, HTTPError, http.client.HTTPException, ValueError)    # what the libraries raise
 
@@ -165,7 +166,7 @@ class _TwoLengths(http.client.HTTPException):
 
 
 class _Head(http.client.HTTPResponse):
-    """Refuses here what leaves open where the answer ends, while http.client still closes what it gives up."""
+    """Refuses what leaves open where the answer ends; here, as http.client closes what it gives up."""
 
     def begin(self) -> None:
         super().begin()
@@ -174,6 +175,8 @@ class _Head(http.client.HTTPResponse):
         told = ",".join(self.headers.get_all("Content-Length", []))
         if len({length.strip() for length in told.split(",")}) > 1 and not self.chunked:
             raise _TwoLengths
+        if any(len(cookie) > COOKIE for cookie in self.headers.get_all("Set-Cookie", [])):
+            del self.headers["Set-Cookie"]      # http.cookiejar takes seconds to read a few long ones
 
 
 class _Connection(HTTPConnection):
