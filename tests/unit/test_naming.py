@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from datetime import timedelta, timezone
 from zoneinfo import ZoneInfo
@@ -326,3 +327,29 @@ def test_titles_of_which_nothing_is_left_give_folders_of_their_own() -> None:
 def test_folders_are_alike_whatever_their_case_and_composition() -> None:
     assert folders_alike("Café", "CAFE\u0301")
     assert not folders_alike("Cafe", "Café")
+
+
+def test_a_title_of_which_nothing_is_left_has_six_digits() -> None:
+    assert re.fullmatch("podcast-[0-9a-f]{6}", folder("...", "ntfs"))
+
+
+def test_of_two_fields_side_by_side_one_without_a_value_leaves_the_other() -> None:
+    assert name(entry("T"), "{date}{season}") == "2024-02-01"
+    assert name(entry("T"), "{season}{date}") == "2024-02-01"
+
+
+def test_a_number_without_its_zeros_is_never_empty() -> None:
+    assert name(entry("T"), "{date:%-H} {episode_title}") == "0 T"
+
+
+DROPPED = [0x00, 0x07, 0x1B, 0x7F, 0x80, 0x9F, 0xAD, 0x061C, 0x200B, 0x200E, 0x200F, 0x202A, 0x202E, 0x2060, 0x206F, 0xFEFF, 0xFFF9, 0xFFFB, 0xFFFD,
+           0xFFFE, 0xFFFF, 0xD800, 0xDFFF]
+BLANKS = [0x09, 0x0A, 0x0D, 0x85, 0x2028, 0x2029]
+KEPT = [0xAE, 0x061B, 0x061D, 0x200C, 0x200D, 0x2010, 0x2027, 0x2070, 0xFEFE, 0xFFF8, 0xFFFC, 0xD7FF, 0xE000]
+
+
+@pytest.mark.parametrize("level", ["permissive", "ntfs"])
+def test_what_is_dropped_and_what_stays(level: str) -> None:
+    assert [code for code in DROPPED if folder(f"a{chr(code)}b", level) != "ab"] == []
+    assert [code for code in BLANKS if folder(f"a{chr(code)}b", level) != "a b"] == []
+    assert [code for code in KEPT if folder(f"a{chr(code)}b", level) != f"a{chr(code)}b"] == []

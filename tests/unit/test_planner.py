@@ -346,6 +346,57 @@ class TestAdoption:
         assert self.lying_there(1000, "Show/a1b2.ogg", feed_=feed_of(bare)).adopted
 
 
+class TestSmallThings:
+    """Each found by a change of the code that no other test had noticed."""
+
+    def pending(self, **values):
+        """A history in which a download of the one episode has failed."""
+        history = after(feed(1))
+        (episode,) = history.episodes
+        failed = replace(episode, fate=Fate.PENDING, path="", size=None, failures=1)
+        return replace(history, episodes=(replace(failed, **values),))
+
+    def test_an_episode_that_failed_before_it_had_a_name_is_named_as_any_other(self):
+        made = plan(feed(1), self.pending())
+        assert made.lacking[0].names[0] == "Show/ep1"
+
+    def test_one_that_waits_for_its_next_try_keeps_its_part(self):
+        made = plan(feed(1), self.pending(next_try=NOW + 60, part="Show/.poca-1.part"))
+        assert made.dropped == () and made.waiting == 1
+
+    def test_a_file_that_is_no_media_does_not_hide_one_that_is(self):
+        bare = entry(1, url="http://127.0.0.1/get/a1b2", mime="")
+        for order in (1, -1):
+            strangers = {"Show/a1b2.ogg": Stranger(1000, True), "Show/a1b2.mp3": Stranger(1000, False)}
+            made = plan(feed_of(bare), disk=Disk(strangers=dict(list(strangers.items())[::order])))
+            assert [episode.path for episode in made.adopted] == ["Show/a1b2.ogg"]
+
+    def test_a_filter_decides_what_comes_and_not_what_goes_with_the_oldest_first_too(self):
+        history = after(feed(2, 1), max_number=3, from_the_top=True)
+        made = plan(feed(3, 2, 1), history, max_number=3, from_the_top=True, filters=Filters(title="nothing"))
+        assert rules(made) == {"Episode 1": Rule.HELD, "Episode 2": Rule.HELD, "Episode 3": Rule.FILTERED}
+        assert not made.lacking and not made.unwanted
+
+    def test_a_verdict_says_of_what_is_not_on_disk_that_it_is_not_kept(self):
+        made = plan(feed(3, 2, 1), after(feed(2, 1), max_number=1), max_number=2, filters=Filters(exclude_title="3"))
+        assert {verdict.title: (verdict.held, verdict.keep) for verdict in made.verdicts} == {
+            "Episode 3": (False, False), "Episode 2": (True, True), "Episode 1": (False, True)}
+
+    def test_an_entry_of_which_nothing_but_its_address_is_told_stands_once(self):
+        bare = entry(1, guid="", title="", published=None)
+        assert len(plan(feed_of(bare, bare)).lacking) == 1
+
+    def test_an_undated_entry_at_the_head_of_the_feed_stands_beside_the_one_after_it(self):
+        made = plan(feed_of(entry(9, published=None, title="Undated"), entry(3), entry(2), entry(1)))
+        assert titles(made.lacking) == ["Episode 1", "Episode 2", "Episode 3", "Undated"]
+        assert made.lacking[-1].episode.placed == made.lacking[-2].episode.placed
+
+    def test_the_key_of_an_episode_is_made_of_its_guid_alone(self):
+        plans = [plan(feed_of(entry(1, title=title, url=f"http://127.0.0.1/{title}.mp3"))) for title in "ab"]
+        keys = {made.lacking[0].episode.key for made in plans}
+        assert len(keys) == 1
+
+
 class TestFingerprint:
     @pytest.mark.parametrize(
         "options",
