@@ -320,7 +320,9 @@ class TestAdoption:
         assert made.lacking == ()
         assert made.adopted[0].adopted
 
-    @pytest.mark.parametrize(("told", "size", "fits"), [(1000, 1_001_001, False), (100_000_000, 104_999_999, True), (100_000_000, 105_100_000, False)])
+    @pytest.mark.parametrize(("told", "size", "fits"), [
+        (1000, 1_001_001, False), (100_000_000, 104_999_999, True), (100_000_000, 105_100_000, False),
+    ])
     def test_it_fits_within_the_larger_of_5_percent_and_1_mb(self, told, size, fits):
         assert bool(self.lying_there(size, feed_=feed_of(entry(1, length=told))).adopted) is fits
 
