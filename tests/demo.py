@@ -39,9 +39,9 @@ def tone(path: Path, number: int) -> None:
 def publish(site: Path, port: int, count: int) -> None:
     for number in range(1, count + 1):
         tone(site / f"tone-{number}.wav", number)
+    sizes = {n: (site / f"tone-{n}.wav").stat().st_size for n in range(count, 0, -1)}
     items = [
-        ITEM.format(title=f"Tone {n}", number=n, date=formatdate(1_767_225_600 + n * 86_400), port=port, length=(site / f"tone-{n}.wav").stat().st_size)
-        for n in range(count, 0, -1)
+        ITEM.format(title=f"Tone {n}", number=n, date=formatdate(1_767_225_600 + n * 86_400), port=port, length=size) for n, size in sizes.items()
     ]
     (site / "feed.xml").write_text(f'<rss version="2.0"><channel><title>Tones</title>{"".join(items)}</channel></rss>', encoding="utf-8")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -132,5 +131,5 @@ class TestStrangers:
     def test_links_to_folders_are_not_followed(self, tmp_path):
         write(tmp_path / "elsewhere/a.mp3", AUDIO)
         (tmp_path / "Show").mkdir()
-        os.symlink(tmp_path / "elsewhere", tmp_path / "Show/link")
+        (tmp_path / "Show/link").symlink_to(tmp_path / "elsewhere")
         assert basedir.strangers(tmp_path, "Show", []) == {}
