@@ -12,8 +12,11 @@ from pathlib import Path
 from poca.errors import StateError
 from poca.locks import PATIENCE, log_lock
 
-# All that a terminal or a pager takes for the end of a line or for an order to itself.
-_ONE_LINE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
+# All that a terminal or a pager takes for the end of a line or for an order to itself, and what turns the writing.
+_ONE_LINE: dict[int, str | None] = {
+    **dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " "),
+    **dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))),
+}
 
 
 def line(instant: int, pid: int, title: str, text: str) -> str:
