@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from poca import planner
-from poca.model import Disk, Entry, Episode, Fate, FeedDoc, History, Plan, Subscription
+from poca.model import Disk, Entry, Fate, FeedDoc, History, Plan, Subscription
 
 DAY = 86_400
 NOW = 1_700_000_000         # 2023-11-14 22:13:20 UTC

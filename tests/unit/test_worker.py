@@ -120,7 +120,9 @@ class Raising:
         raise self.error
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), MemoryError(), KeyboardInterrupt(), RuntimeError("odd"), GeneratorExit()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), MemoryError(), KeyboardInterrupt(), RuntimeError("odd"), GeneratorExit()], ids=lambda e: type(e).__name__
+)
 def test_whatever_happens_in_a_thread_it_puts_exactly_one_report(error):
     broken = Settings(base_dir=Raising(error), state_dir=Path())
     (report,) = reports(Task(subscription(), History("Show"), broken, "m", NOW))
