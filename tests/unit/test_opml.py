@@ -313,3 +313,20 @@ def test_mail_without_addresses_and_a_secret_that_will_not_do_are_told_without_t
     assert found.settings == {}
     assert "settings, email: it needs both fromaddr and toaddr, and is left out." in found.notes
     assert "secret" not in "".join(found.notes).replace("its value", "")
+
+
+def test_another_program_reads_what_is_exported() -> None:
+    import listparser
+
+    shows = [
+        Subscription("Früh & spät <1>", "https://example.org/a.xml?auth=x&b=1", category="news"),
+        Subscription("天気 \"quoted\"", "http://example.org/b.xml"),
+        Subscription("Plain", "https://user:secret@example.org/c.xml", active=False),
+    ]
+    text, _ = write(shows, 1_700_000_000)
+    found = listparser.parse(text)
+    assert not found["bozo"]
+    assert {(feed["title"], feed["url"]) for feed in found["feeds"]} == {
+        ("Früh & spät <1>", "https://example.org/a.xml?auth=x&b=1"), ("天気 \"quoted\"", "http://example.org/b.xml"),
+        ("Plain", "https://example.org/c.xml"),
+    }
