@@ -143,7 +143,7 @@ class _Run:
         for warning in self.config.warnings:
             self.tell(Event("warning", Level.WARNING, "", warning))
         for fault in self.config.faults:
-            self.tell(Event("error", Level.ERROR, "", f"{fault}; the subscription is not run"))
+            self.tell(Event("error", Level.ERROR, "", f"{fault} (the subscription is not run)"))
 
     def chosen(self) -> tuple[Subscription, ...]:
         """The subscriptions to run. Raises ConfigError for a title that is not there."""
