@@ -159,7 +159,7 @@ def _one(document: Document, option: Option, node: Node, key: str) -> Any:
     try:
         return option.type.read(node.value)
     except ValueError as error:
-        detail = f": {error}" if str(error) else ""
+        detail = f": {text.shown(str(error))}" if str(error) else ""
         document.tell(node, f"{key} is {_shown(option, node.value)}, but must be {option.type.allowed}{detail}")
         return None
 
