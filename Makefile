@@ -2,8 +2,6 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-ROUNDS ?= 200
-FEEDS ?= 200000
 
 .PHONY: run demo test lint types man dist pythons kill together fuzz clean
 
@@ -36,12 +34,15 @@ dist: $(VENV)/ready
 pythons: $(VENV)/ready
 	.ci/pythons $(BIN)/python
 
+kill: ROUNDS = 200
 kill: $(VENV)/ready
 	$(BIN)/python -m tests.kill --rounds $(ROUNDS)
 
+together: ROUNDS = 25
 together: $(VENV)/ready
 	$(BIN)/python -m tests.together --rounds $(ROUNDS)
 
+fuzz: FEEDS = 200000
 fuzz: $(VENV)/ready
 	$(BIN)/python -m tests.fuzz --feeds $(FEEDS)
 
