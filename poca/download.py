@@ -227,15 +227,19 @@ class _One:
             return kind
         mime = _header(answer, "Content-Type")
         if media.looks_like_text(head):
-            label = f" (labelled {text.shown(mime)})" if media.is_media_type(mime) else ""
-            raise WebError(f"a page or a message came instead of the episode{label}: {_first_words(head)}", Trouble.TEXT)
+            label = f" (labelled {self._shown(answer, mime)})" if media.is_media_type(mime) else ""
+            said = self._shown(answer, text.plain(head[:2000].decode("utf-8", "replace")))[:60].rstrip()
+            raise WebError(f"a page or a message came instead of the episode{label}: “{said}”", Trouble.TEXT)
         packing = _header(answer, "Content-Encoding").lower()
         if packing in ("gzip", "x-gzip", "deflate", "br", "zstd", "compress"):
             raise WebError(f"the server packed the file ({packing}), though it was asked not to", Trouble.ENCODING)
         names = (self.extension, naming.original_name(self.url), naming.original_name(answer.url))
         if not (media.is_media_type(mime) or media.is_media_type(self.feed_type) or any(map(media.media_extension, names))):
-            raise WebError(f"what came is neither audio nor video ({text.shown(mime) or 'of no told type'})", Trouble.TEXT)
+            raise WebError(f"what came is neither audio nor video ({self._shown(answer, mime) or 'of no told type'})", Trouble.TEXT)
         return None
+
+    def _shown(self, answer: Answer, said: str) -> str:
+        return text.shown_answer(said, self.url, answer.url, self.auth_from)
 
     def _empty(self) -> WebError:
         return WebError("the answer was empty", Trouble.CUT)
@@ -264,9 +268,3 @@ class _Pace:
 
 def _no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-
-
-def _first_words(head: bytes) -> str:
-    """The beginning of a message, for the person who wonders what it was."""
-    words = text.plain(head[:2000].decode("utf-8", "replace"))
-    return f"“{text.shown(words[:60])}”" if words else "“”"

@@ -124,7 +124,8 @@ def _content(answer: Answer, max_mb: float, notes: list[str]) -> bytes:
     codings = [coding.removeprefix("x-") for coding in codings if coding not in ("", "identity")]
     unknown = next((coding for coding in codings if coding not in ("gzip", "deflate")), "")
     if unknown:
-        raise WebError(f"the feed comes in an encoding that poca did not ask for and cannot undo ({text.shown(unknown)})", Trouble.ENCODING)
+        said = text.shown_answer(unknown, answer.url)
+        raise WebError(f"the feed comes in an encoding that poca did not ask for and cannot undo ({said})", Trouble.ENCODING)
     if len(codings) > LAYERS:
         raise WebError("the feed is packed too many times over", Trouble.ENCODING)
     if answer.total is not None and answer.total > most:

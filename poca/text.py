@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from itertools import pairwise
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_plus
 
 LONGEST = 500               # characters of one text that is shown
 _LONGEST_READ = 4_000       # characters that are looked at; what is longer is a page, not a message
@@ -163,6 +164,27 @@ def shown(text: str) -> str:
     text = _SPACED_PASSWORD.sub(r"\1***@", _clean(text))
     words = text.split()
     return _cap(" ".join(_shown_word(word, before) for before, word in zip(["", *words], words, strict=False)))
+
+
+def shown_answer(said: str, *urls: str) -> str:
+    """What a server said that was asked for ``urls``, as by :func:`shown`, without what is secret in these, which it may
+    repeat, and without what looks like a token."""
+    secrets = {form for url in urls for secret in _secrets(url) for form in (secret, unquote(secret), unquote_plus(secret)) if len(form) >= 4}
+    if secrets:
+        said = re.sub("|".join(map(re.escape, sorted(secrets, key=len, reverse=True))), "…", said, flags=re.IGNORECASE)
+    return shown(re.sub(r"[\w-]{16,}", lambda run: "…" if _is_token(run[0]) else run[0], said))
+
+
+def _secrets(url: str) -> Iterator[str]:
+    """What :func:`shown_url` hides, in parts."""
+    scheme = _SCHEME.match(url)
+    rest = url[len(scheme[0]) if scheme else 0:].partition("#")[0]
+    _, after = _split_user(rest)
+    yield from re.split("[:@]", rest[:len(rest) - len(after)])
+    path, _, query = after.partition("?")
+    yield from (value or name for name, _, value in (pair.partition("=") for pair in re.split("[&;]", query)))
+    segments = path.split("/")
+    yield from (segment for before, segment in pairwise(segments) if _shown_segment(segment, before) != segment)
 
 
 def _shown_word(word: str, before: str) -> str:

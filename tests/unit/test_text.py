@@ -152,3 +152,19 @@ def test_a_size_is_told_in_its_unit(count: int, expected: str) -> None:
 ])
 def test_a_length_of_time_is_told_in_its_unit(seconds: float, expected: str) -> None:
     assert text.duration(seconds) == expected
+
+
+# ------------------------------------------------------------------------------------------------------ answers of servers
+
+@pytest.mark.parametrize(("said", "told"), [
+    ("The key hunter2 has expired", "The key … has expired"),
+    ("jane: no access for JANE", "…: no access for …"),
+    ("wrong: pass-w0rd, pass%2Dw0rd", "wrong: …, …"),
+    ("no such feed: 9f8e7d6c5b4a39281706", "no such feed: …"),
+    ("no such feed: 1a2b3c4d5e6f7a8b9c0d1e2f", "no such feed: …"),
+    ("code 77: access refused, page 1 of 2", "code 77: access refused, page 1 of 2"),
+    ("see https://a:b@c/?d=e", "see https://***@c/?…"),
+    ("", ""),
+])
+def test_a_server_that_repeats_what_is_secret_in_its_address_is_told_without_it(said: str, told: str) -> None:
+    assert text.shown_answer(said, "https://jane:pass%2Dw0rd@h/9f8e7d6c5b4a39281706/ep.mp3?key=hunter2&page=1", "") == told
