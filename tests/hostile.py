@@ -100,7 +100,7 @@ def measured() -> Iterator[Cost]:
     cases: list[tuple[str, float, Callable[[], Raw | Reply]]] = [
         *((who, 0.15, answer) for who, answer in SLOW.items()),
         *((who, 0.5, answer) for who, answer in BROKEN.items()),
-        *((who, 2, answer) for who, answer in large().items()),
+        *((who, 2 if "cookies" not in who else 0.15, answer) for who, answer in large().items()),
     ]
     with Server() as server, subprocess.Popen(
         [sys.executable, "-c", CLIENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
