@@ -122,7 +122,7 @@ def _judged(data: bytes, fault: feedfast.Fault | None, url: str) -> tuple[RawFee
         # joins addresses at each tag, which takes longer than all the rest.
         headers["content-location"] = url
     try:
-        found = feedparser.parse(io.BytesIO(data), response_headers=headers, resolve_relative_uris=False, sanitize_html=False)
+        found = feedparser.parse(io.BytesIO(feedmend.tamed(data)), response_headers=headers, resolve_relative_uris=False, sanitize_html=False)
         raw = RawFeed(_feed_texts(found.feed), [_raw_entry(entry) for entry in found.entries])
     except Exception as error:     # it raises whatever its parsers do
         raise FeedError("the answer could not be read as a feed") from error

@@ -87,6 +87,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "comments before a page": (lambda: b"<!-- x -->" * MILLION + b"<html>", ""),
     "gzip in gzip": (lambda: gzip.compress(rss(item())), "compressed"),
     "UTF-7": (lambda: b"<?xml version='1.0' encoding='utf-7'?>" + rss(item()).decode().encode("utf-7").replace(b"<", b"+ADw-"), ""),
+    "1,000 declarations, none of which ends": (lambda: b'<?xml version="1.0" encoding="UTF-8"' * 1_000, ""),
     "zip": (lambda: b"PK\x03\x04" + bytes(MILLION), "zip"),
 }
 
@@ -107,6 +108,8 @@ READ: dict[str, tuple[Callable[[], bytes], list[str]]] = {
     "bidi controls": (lambda: rss(item("a\u202e3pm.exe\u2066b\u200f")), ["a3pm.exeb"]),
     "20,000 links in one item": (lambda: rss(item(more=b"<enclosure url='ftp://x/'/>" * 20_000)), ["T"]),
     "namespaces": (lambda: rss(item(more=b"".join(b"<a%d:x xmlns:a%d='u%d'/>" % (n, n, n) for n in range(50_000)))), ["T"]),
+    "10,000 declarations in one line": (lambda: b'<?xml version="1.0" encoding="UTF-8"? ' * 10_000 + rss(item(b"T</b>")), ["T"]),
+    "blank lines around the document type": (lambda: b"\n" * 500_000 + b"<!DOCTYPE rss>" + b"\n" * 500_000 + rss(item()), ["T"]),
     "CDATA by the million": (lambda: rss(item(b"<![CDATA[]]>" * 2 * MILLION + b"T")), ["T"]),
     "an open CDATA": (lambda: rss(item(), item(b"<![CDATA[" * 500_000, number=2)), ["T"]),
     "UTF-16": (lambda: rss(item("Ü 日本 🎙")).decode().encode("utf-16"), ["Ü 日本 🎙"]),
