@@ -336,6 +336,17 @@ def test_a_redirect_without_location_is_an_answer(server: Server, make: Make) ->
     assert get(make(), server.url("/a"))[0].failure().status == 302
 
 
+def test_cookies_go_along_the_redirects_of_their_host_and_no_further(server: Server, make: Make) -> None:
+    server.routes |= {
+        "/a": Reply(302, headers={"Location": "/b", "Set-Cookie": "seen=1"}),
+        "/b": Reply(302, headers={"Location": server.url("/c", "127.0.0.2"), "Set-Cookie": "long=" + "x" * 5000}),
+    }
+    web = make()
+    for _ in range(2):
+        get(web, server.url("/a"))
+    assert [request.headers.get("cookie") for request in server.requests] == [None, "seen=1", None] * 2
+
+
 def test_what_fails_after_a_redirect_says_where(server: Server, make: Make) -> None:
     port = dead_port()
     server.routes["/a"] = Reply(302, headers={"Location": f"http://127.0.0.2:{port}/b?token=hidden"})
