@@ -171,7 +171,7 @@ def test_whichever_call_fails_nothing_is_lost_and_the_next_run_puts_it_right(
         last, _ = driver.run(home)
         assert last.silent and last.code == 0, (where, last)
         shutil.rmtree(home.folder)
-        after += 1 if EVERY_CALL or after < 2 else 9
+        after += 1 if EVERY_CALL or after < 2 else 14
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
@@ -211,7 +211,7 @@ def remount(path: Path, options: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{options}", str(path)], check=True)
 
 
-@pytest.mark.parametrize("kilobytes", [4, 8, 16, 28, 32, 52, 60, 80, 84])
+@pytest.mark.parametrize("kilobytes", [4, 8, 28, 32, 60, 84])
 def test_a_base_dir_that_is_full_at_any_point_takes_whole_episodes_only(kilobytes: int, home: Home, show: Show) -> None:
     home.write(show.subscription())
     with mounted(home.base, f"size={kilobytes}k"):
@@ -224,7 +224,7 @@ def test_a_base_dir_that_is_full_at_any_point_takes_whole_episodes_only(kilobyte
         put_right(home, show, 3)
 
 
-@pytest.mark.parametrize("kilobytes", [4, 24, 44, 56, 64, 68, 76])
+@pytest.mark.parametrize("kilobytes", [4, 24, 44, 64, 76])
 def test_a_state_dir_that_is_full_at_any_point_loses_and_doubles_nothing(kilobytes: int, home: Home, show: Show) -> None:
     home.write(show.subscription())
     with mounted(home.state, f"size={kilobytes}k,mode=700"):

@@ -89,7 +89,7 @@ def raw(home: Home, *arguments: str, **env: str) -> Done:
 @pytest.mark.parametrize("redirected", [
     ">&-", "2>&-", ">&- 2>&-", "<&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>/dev/full", "| head -c 1", "2>&1 | true",
 ])
-@pytest.mark.parametrize("arguments", [(), ("-v", "--json")])
+@pytest.mark.parametrize("arguments", [(), ("-v", "--json")], ids=["", "-v --json"])
 def test_a_stream_that_is_closed_full_or_left_silences_poca_and_stops_nothing(
     redirected: str, arguments: tuple[str, ...], home: Home, server: Server,
 ) -> None:
@@ -132,8 +132,9 @@ def at_a_terminal(home: Home, columns: int, *arguments: str, **env: str) -> tupl
     return process.wait(30), got.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("columns", [20, 80, 200])
-@pytest.mark.parametrize("arguments", [(), ("-v",), ("-q",), ("--json",), ("--dry-run",)])
+@pytest.mark.parametrize(("columns", "arguments"), [
+    (20, ()), (80, ()), (200, ()), (20, ("-v",)), (80, ("-q",)), (80, ("--json",)), (200, ("--dry-run",)),
+])
 def test_only_the_progress_line_moves_the_cursor_and_it_fits(columns: int, arguments: tuple[str, ...], home: Home, server: Server) -> None:
     show, subscriptions = nasty(server)
     server.routes["/show/1.mp3"] = Reply(body=show.items[0].body * 20, type="audio/mpeg", drip=0)
