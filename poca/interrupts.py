@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -10,6 +11,7 @@ from types import FrameType
 from poca.errors import Interrupted
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_AGAIN = 0.1        # seconds
 
 
 class _Held:
@@ -34,18 +36,45 @@ held = _Held()      # for the main thread, the only one that signals interrupt
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """While this lasts the first signal raises Interrupted; a second one does not disturb the end."""
+    """While this lasts the first signal raises Interrupted; a second one does not disturb the end.
+
+    Python drops what is raised while it calls a finalizer, as that of a lock which is let go: hence an alarm raises it
+    again, until it is on its way.
+    """
+    code, unraisable = 0, sys.unraisablehook
 
     def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal code
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_IGN)
-        if not held.depth:
-            raise Interrupted(128 + number)
-        held.code = 128 + number
+        code = 128 + number
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
+        again(number, frame)
 
-    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    def again(_number: int, _frame: FrameType | None) -> None:
+        if _on_its_way(sys.exception()):
+            return
+        if not held.depth:
+            raise Interrupted(code)
+        held.code = code
+
+    def dropped(what: sys.UnraisableHookArgs) -> None:
+        if not isinstance(what.exc_value, Interrupted):
+            unraisable(what)
+
+    handlers = {**dict.fromkeys(_SIGNALS, stop), signal.SIGALRM: again}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    sys.unraisablehook = dropped
     try:
         yield
     finally:
+        sys.unraisablehook = unraisable
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _on_its_way(error: BaseException | None) -> bool:
+    while error and not isinstance(error, Interrupted):
+        error = error.__context__
+    return error is not None

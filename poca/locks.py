@@ -28,6 +28,11 @@ def subscription_lock(state_dir: Path, title: str, wait: float = 0) -> AbstractC
     return _held(folder / f"{name}.lock", wait, StateError)
 
 
+def copy_lock(state_dir: Path) -> AbstractContextManager[bool]:
+    """The right to make the daily copy of the history. Yields False while another poca makes it. Raises StateError."""
+    return _held(state_dir / "poca.db.bak.lock", 0, StateError)
+
+
 def log_lock(path: Path, wait: float = PATIENCE) -> AbstractContextManager[bool]:
     """The right to write to the log at ``path``. Yields whether it was had within ``wait`` seconds. Raises StateError."""
     log = path.resolve()

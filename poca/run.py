@@ -236,6 +236,7 @@ class _Run:
         self.tell_sums(len(chosen), sums)
 
     def carry_out(self, chosen: Sequence[Subscription], histories: dict[str, History], marker: str, state: State) -> None:
+        from poca import locks
         from poca.executor import Executor
 
         def progress(title: str, episode: str, done: int, total: int | None) -> None:
@@ -265,7 +266,9 @@ class _Run:
         self.follow_moves(executor.moved)
         state.saw(self.now)
         if not self.failed:
-            state.backup(self.now)
+            with locks.copy_lock(self.settings.state_dir) as mine:
+                if mine:
+                    state.backup(self.now)
         self.mail(state)
         self.tell_sums(count, asdict(executor.sums))
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from poca.errors import StateError
+from poca.interrupts import held
 from poca.locks import PATIENCE, log_lock
 
 # All that a terminal or a pager takes for the end of a line or for an order to itself, and what turns the writing.
@@ -56,7 +57,7 @@ class RunLog:
 
     def _append(self, path: Path, data: bytes) -> str:
         try:
-            with log_lock(path, self._patience) as got:
+            with held, log_lock(path, self._patience) as got:       # else the last word of an interrupted run might wait for its own lock
                 # Whoever holds it that long is stuck: the next lines do not wait for it again.
                 self._patience = PATIENCE if got else 0
                 if not got:

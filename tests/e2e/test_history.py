@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from poca.locks import copy_lock
 from poca.model import Fate, Stage
 from poca.state import State
 from tests.server import Reply, Server
@@ -179,6 +180,16 @@ def test_a_subscription_with_a_fault_is_not_taken_for_one_that_is_gone(home: Hom
 
 
 # ---------------------------------------------------------------------------------------------------------- history
+
+def test_while_another_poca_makes_the_daily_copy_a_run_leaves_that_to_it(home: Home, server: Server) -> None:
+    home.write(Show(server, "show").publish().subscription())
+    home.state.mkdir()
+    with copy_lock(home.state) as mine:
+        assert mine and home.run().code == 0
+        assert not (home.state / "poca.db.bak").exists()
+    assert home.run().code == 0
+    assert (home.state / "poca.db.bak").exists()
+
 
 @pytest.mark.parametrize("damage", [b"", b"no database " * 500], ids=["emptied", "damaged"])
 @pytest.mark.parametrize("copy", [True, False], ids=["with a good copy", "without one"])

@@ -85,7 +85,7 @@ class Histories(RuleBasedStateMachine):
         known = self.known(title)
         self.expect(title, episodes=now, generation=known.generation + (now != known.episodes))
 
-    @rule(title=titles, records=st.lists(episodes(keys), min_size=1, max_size=3))
+    @rule(title=titles, records=st.lists(episodes(keys), min_size=1, max_size=3, unique_by=lambda episode: episode.key))
     def put(self, title: str, records: list[Episode]) -> None:
         self.state.put(title, *records)
         held = {episode.key: episode for episode in self.known(title).episodes}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,36 @@ def test_a_second_signal_does_not_disturb_the_end() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
             ended = True
     assert ended
+
+
+def test_a_signal_that_a_finalizer_swallowed_is_not_lost_nor_told_as_a_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    class LetGo:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            later.append("not reached")
+
+    later: list[str] = []
+    with pytest.raises(Interrupted) as raised, interruptible():
+        LetGo()
+        assert not later, "the signal was not swallowed: there is nothing to see"
+        time.sleep(30)
+        later.append("hung")
+    assert raised.value.code == 143 and not later and capsys.readouterr() == ("", "")
+
+
+def test_once_it_is_caught_it_is_not_raised_again_while_the_run_comes_to_its_end() -> None:
+    steps = []
+    with interruptible():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except Interrupted:
+            try:
+                time.sleep(0.4)
+                raise ValueError
+            except ValueError:
+                time.sleep(0.4)
+                steps.append("the end")
+    assert steps == ["the end"]
 
 
 def test_where_it_is_held_back_it_raises_afterwards() -> None:
