@@ -47,21 +47,26 @@ def _closed(sentence: str) -> str:
 
 
 def plan_event(plan: Plan) -> Event:
-    """The plan in words, and with each episode's verdict; ``--dry-run`` shows nothing else."""
+    """The plan in words. What more there is to it, :func:`plan_values` says to those who ask."""
     coming = sum(one.entry.length or 0 for one in plan.lacking)
     words = [f"{len(plan.lacking)} to download" + (f" ({text.size(coming)})" if coming else "")] if plan.lacking else []
     words += [f"{len(plan.unwanted)} to delete ({text.size(sum(e.size or 0 for e in plan.unwanted))})"] if plan.unwanted else []
     others = {"deleted by you": len(plan.gone), "found again": len(plan.found), "adopted": len(plan.adopted), "waiting after a failure": plan.waiting}
     words += [f"{count} {what}" for what, count in others.items() if count]
-    return Event("plan", Level.DETAIL, plan.subscription.title, "plan: " + (", ".join(words) or "nothing to do"), {
+    return Event("plan", Level.DETAIL, plan.subscription.title, "plan: " + (", ".join(words) or "nothing to do"), plan=plan)
+
+
+def plan_values(plan: Plan) -> dict[str, object]:
+    """The plan with each episode's verdict, for JSON; ``--dry-run`` shows nothing else."""
+    return {
         "download": [_coming(one) for one in plan.lacking],
         "delete": [{"episode": name_of(e), "file": text.shown(e.path), "bytes": e.size} for e in plan.unwanted],
         "deleted_by_user": [text.shown(e.path) for e in plan.gone],
         "found_again": [text.shown(e.path) for e in plan.found],
         "adopted": [text.shown(e.path) for e in plan.adopted],
-        "episodes": [_verdict(verdict) for verdict in plan.verdicts],
+        "episodes": [verdict_values(verdict) for verdict in plan.verdicts],
         "error": text.shown(plan.error),
-    })
+    }
 
 
 def _coming(one: Lacking) -> dict[str, object]:
@@ -69,7 +74,8 @@ def _coming(one: Lacking) -> dict[str, object]:
     return {"episode": name_of(one.episode), "file": file, "bytes": one.entry.length, "url": text.shown_url(one.entry.url)}
 
 
-def _verdict(verdict: Verdict) -> dict[str, object]:
+def verdict_values(verdict: Verdict) -> dict[str, object]:
+    """The decision about one episode, for JSON."""
     return {
         "episode": text.shown(verdict.title), "published": verdict.published, "rule": str(verdict.rule), "held": verdict.held, "keep": verdict.keep,
         "detail": text.shown(verdict.detail), "file": text.shown(verdict.path), "bytes": verdict.size, "next_try": verdict.next_try,

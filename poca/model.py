@@ -408,10 +408,12 @@ class Level(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened, said by the main thread only. ``kind`` is the word in JSON (docs/json.rst);
-    ``text`` the sentence for log and terminal, without the subscription's title; ``data`` further values for JSON."""
+    ``text`` the sentence for log and terminal, without the subscription's title; ``data`` further values for JSON;
+    ``plan`` what a plan event is about: thousands of verdicts, that are put into words only for those who want them."""
 
     kind: str
     level: Level
     title: str                  # of the subscription, "" for what concerns the run
     text: str
     data: Mapping[str, object] = field(default_factory=dict)
+    plan: Plan | None = field(default=None, repr=False)

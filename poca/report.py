@@ -17,8 +17,8 @@ from enum import StrEnum
 from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, TextIO, cast
 
-from poca import text
-from poca.model import Event, Level
+from poca import events, text
+from poca.model import Event, Level, Plan
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -122,7 +122,8 @@ def _json_line(event: Event, instant: float) -> str:
         "subscription": event.title or None,
         "text": text.shown(event.text),
     }
-    more = {key: _json_value(value) for key, value in event.data.items() if key not in line and key != "trace"}
+    data = events.plan_values(event.plan) if event.plan else event.data
+    more = {key: _json_value(value) for key, value in data.items() if key not in line and key != "trace"}
     return json.dumps({**line, **more}, ensure_ascii=True, allow_nan=False)
 
 
@@ -232,8 +233,8 @@ class Reporter:
             self._print(self._err, _prefixed(event))
 
     def _tell_news(self, event: Event) -> None:
-        if event.kind == "plan" and self._dry_run:
-            self._tell_plan(event)
+        if event.plan and self._dry_run:
+            self._tell_plan(event.title, event.plan)
         elif event.kind in ("done", "sums"):
             return
         elif self._mode is Mode.VERBOSE:
@@ -253,29 +254,22 @@ class Reporter:
         if not self._json and self._mode is not Mode.QUIET:
             self._print(self._out, self._marked(f"{text.shown(title).upper()}. {' / '.join(told)}"))
 
-    def _tell_plan(self, event: Event) -> None:
-        counts = [(len(_items(event, "deleted_by_user")), "deleted by you"), (len(_items(event, "adopted")), "adopted")]
+    def _tell_plan(self, title: str, plan: Plan) -> None:
+        counts = ((len(plan.gone), "deleted by you"), (len(plan.adopted), "adopted"))
         lines = [f"  {count} {words}" for count, words in counts if count]
-        lines += [f"  − {_item(item)}" for item in _items(event, "delete")]
-        lines += [f"  + {_item(item)}" for item in _items(event, "download")]
+        lines += [f"  − {_file(episode.path, episode.size)}" for episode in plan.unwanted]
+        lines += [f"  + {_file(one.names[0] + one.extension, one.entry.length)}" for one in plan.lacking]
         if lines:
             self._news = True
-            for line in [text.shown(event.title).upper(), *lines]:
+            for line in [text.shown(title).upper(), *lines]:
                 self._print(self._out, self._marked(line))
 
     def _marked(self, line: str) -> str:
         return line if self._out.can_write("−") else line.replace("−", "-")
 
 
-def _items(event: Event, key: str) -> Sequence[object]:
-    return cast(Sequence[object], event.data.get(key, ()))
-
-
-def _item(item: object) -> str:
-    """A file of a plan and its size."""
-    values = cast(Mapping[str, object], item)
-    count = values.get("bytes")
-    return f"{text.shown(str(values.get('file') or values.get('episode')))} ({text.size(count) if isinstance(count, int) else 'size not told'})"
+def _file(path: str, size: int | None) -> str:
+    return f"{text.shown(path)} ({'size not told' if size is None else text.size(size)})"
 
 
 def _sums_line(sums: Mapping[str, object], dry_run: bool) -> str:

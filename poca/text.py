@@ -149,6 +149,7 @@ def _is_token(segment: str) -> bool:
 
 # --------------------------------------------------------------------------------------------------------- free text
 
+_OF_ADDRESSES = "=@?/%"         # without any of these a word has no part of a URL in it
 _CLOSING = "'\"`)]}>.,;:!”’»"
 _SPACED_PASSWORD = re.compile(r"(://)[^\s/@:]{0,100}:(?!\d{1,5}(?:[/?#\s]|$))[^/@]{0,100}(?<!\*\*\*)@")
 _QUERY = re.compile(r"\?[^?]*=.*")
@@ -159,6 +160,9 @@ _BARE_USER = re.compile(r"^(?P<open>['\"(\[{<]*)[^:]*:.*@")
 def shown(text: str) -> str:
     """Any text, also of a server or a library, fit for terminal and log: on one line, without control characters, at
     most 500 characters, and what is secret in a URL, whole or in parts, hidden as by :func:`shown_url`."""
+    # Most of what is shown is a plain title. Whatever steers a terminal or turns the writing is not printable.
+    if text.isprintable() and not any(mark in text for mark in _OF_ADDRESSES):
+        return _cap(" ".join(text.split()))
     if len(text) > _LONGEST_READ:
         text = text[:_LONGEST_READ].rsplit(maxsplit=1)[0]
     text = _SPACED_PASSWORD.sub(r"\1***@", _clean(text))
@@ -188,7 +192,7 @@ def _secrets(url: str) -> Iterator[str]:
 
 
 def _shown_word(word: str, before: str) -> str:
-    if not ("=" in word or "@" in word or "?" in word or "/" in word or "%" in word):
+    if not any(mark in word for mark in _OF_ADDRESSES):
         return word
     core = word.rstrip(_CLOSING)
     closing = word[len(core):][-3:]

@@ -22,10 +22,8 @@ def why(desk: Desk) -> None:
     numbered = chosen(verdicts, [asked]) if asked else tuple(enumerate(verdicts, 1))
     records = {record.key: record for record in judged.history.episodes}
     if desk.arguments.json:
-        shown: object = events.plan_event(judged.plan).data["episodes"]
-        assert isinstance(shown, list)
         for number, verdict in numbered:
-            told = {**shown[number - 1], "detail": _detail(verdict, records.get(verdict.key))}
+            told = {**events.verdict_values(verdict), "detail": _detail(verdict, records.get(verdict.key))}
             desk.json(subscription=subscription.title, number=number, **clean(told))
         for one in judged.feed.passed_over if not asked else ():
             desk.json(subscription=subscription.title, number=None, episode=text.shown(one.title), rule="no episode", detail=text.shown(one.reason))
