@@ -121,8 +121,11 @@ def _address(written: str, base: str) -> str | None:
     return url if usable else None
 
 
+_USUAL_TYPES = frozenset({"audio/mpeg", "audio/x-m4a", "audio/mp4", "video/mp4"})
+
+
 def _bare_type(mime: str) -> str:
-    return mime.partition(";")[0].strip().lower()
+    return mime if mime in _USUAL_TYPES else mime.partition(";")[0].strip().lower()
 
 
 def _is_media_content(link: RawLink) -> bool:
@@ -185,12 +188,16 @@ def _person(author: str) -> str:
 
 
 def _number(text: str) -> int | None:
+    if not text:
+        return None
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def _duration(text: str) -> int | None:
     """itunes:duration as seconds, minutes:seconds or hours:minutes:seconds. Nobody publishes nothing: 0 is not told."""
+    if not text:
+        return None
     parts = text.strip().partition(".")[0].split(":")
     seconds = 0
     if len(parts) > 3:
@@ -203,5 +210,7 @@ def _duration(text: str) -> int | None:
 
 
 def _episode_type(text: str) -> str:
+    if not text:
+        return "full"
     kind = text.strip().lower()
     return kind if kind in ("bonus", "trailer") else "full"

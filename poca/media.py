@@ -74,6 +74,7 @@ _EXTENSION_OF_KIND = {
 _AUDIO = _words("mp3 m4a m4b m4p m4r aac ogg oga opus spx flac wav wave aif aiff aifc wma mp2 mpga mpa mka ac3 amr awb "
                 "3ga ape wv mpc caf au snd ra weba")
 _VIDEO = _words("mp4 m4v mov qt avi mkv webm mpg mpeg mpe wmv asf ogv ogm 3gp 3g2 flv f4v ts m2ts divx vob rm")
+_EXTENSIONS = {ending: f".{ending}" for ending in _AUDIO | _VIDEO}
 _NO_MEDIA = _words("jpg jpeg jpe png gif webp svg bmp tif tiff ico heic avif pdf epub mobi doc docx odt rtf ppt pptx odp xls xlsx ods "
                    "txt md csv htm html xhtml xml rss atom opml json srt vtt sub torrent zip rar 7z gz tar exe swf "
                    "m3u m3u8 pls")
@@ -270,8 +271,7 @@ def _ending(name: str) -> str:
 
 def media_extension(name: str) -> str:
     """``.mp3`` for ``Show.MP3``: the extension that a name ends in, where it is one of audio or video, else ""."""
-    ending = _ending(name)
-    return f".{ending}" if ending in _AUDIO or ending in _VIDEO else ""
+    return _EXTENSIONS.get(_ending(name), "")
 
 
 def extension_of_kind(kind: Kind) -> str:
@@ -290,6 +290,8 @@ def extension_of_type(mime: str) -> str:
 
 def is_media_type(mime: str) -> bool:
     """Whether a Content-Type says audio or video; a playlist is neither."""
+    if mime in _EXTENSION_OF_TYPE:
+        return True
     mime = _bare(mime)
     return (mime.startswith(("audio/", "video/")) and mime not in _PLAYLISTS) or mime in _EXTENSION_OF_TYPE
 
@@ -299,7 +301,8 @@ def enclosure_rank(mime: str, url: str) -> int | None:
 
     The type decides, unless it says nothing or denies an extension of audio or video (feeds call an .mp3 image/jpeg).
     """
-    mime = _bare(mime)
+    if mime not in _EXTENSION_OF_TYPE:
+        mime = _bare(mime)
     if mime == _TORRENT:
         return None
     if is_media_type(mime):

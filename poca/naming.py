@@ -59,11 +59,14 @@ _LATIN = str.maketrans({
 })
 _NOT_RESTRICTIVE = re.compile(r"[^A-Za-z0-9_\s-]+")
 _PLAIN = re.compile(r"[A-Za-z0-9]")
+_CLEAN = re.compile(r"[A-Za-z0-9]+(?:[ _-][A-Za-z0-9]+)*")      # a name at every level, as most are
 _NO_BEGINNING = frozenset({"Mn", "Me", "Cf", "Cc", "Zs"})
 
 
 def _clean(text: str, level: str) -> str:
     """One part of a path, whatever its length; "" where nothing is left that could be a name."""
+    if _CLEAN.fullmatch(text) and text.upper() not in _DEVICES:
+        return text.replace(" ", "_") if level == "restrictive" else text
     text = unicodedata.normalize("NFC", text)
     refused = _EVERYWHERE
     if level != "permissive":
@@ -159,6 +162,8 @@ def original_name(url: str) -> str:
     """The last part of a URL's path, percent-decoded (UTF-8, else Latin-1); "" where the path has none."""
     path = url.strip().partition("#")[0].partition("?")[0]
     last = path.partition("://")[2].partition("/")[2].rstrip("/").rpartition("/")[2]
+    if last.isascii() and "%" not in last:
+        return last
     raw = unquote_to_bytes(last.encode("utf-8", "replace"))
     try:
         return raw.decode()
@@ -197,6 +202,7 @@ _NUMBER_FORMAT = re.compile(r"0?[0-9]?d?")
 _DIRECTIVE = re.compile(r"%(-?)(.?)", re.DOTALL)
 _DIRECTIVES = "aAbBcdFGHIjmMpSTuUVwWxXyYzZ"
 _PADDED = "dHIjmMSUVWy"
+_TWO_DIGITS = {"m": "month", "d": "day", "H": "hour", "M": "minute", "S": "second"}
 
 
 def template_fault(template: str) -> str:
@@ -284,7 +290,6 @@ class _Source:
 
     named: Named
     subscription: Subscription
-    when: datetime | None
     original: str               # the name in the URL
 
 
@@ -297,7 +302,7 @@ def _value(field: _Field, source: _Source) -> str:
         case "episode_title":
             return entry.title
         case "date":
-            return _dated(source.when, field.format or "%F")
+            return _dated(moment(entry.published, source.subscription.timezone), field.format or "%F")
         case "uid":
             return entry.guid or source.named.key
         case "org_name":
@@ -325,6 +330,8 @@ def _directive(when: datetime, found: re.Match[str]) -> str:
     match letter:
         case "Y":
             return f"{when.year:04}"
+        case "m" | "d" | "H" | "M" | "S" if not flag:
+            return f"{getattr(when, _TWO_DIGITS[letter]):02}"
         case "F":
             return _day(when)
         case "T":
@@ -337,6 +344,9 @@ def _directive(when: datetime, found: re.Match[str]) -> str:
 def _filled(part: _Part, source: _Source, has_value: Callable[[str], object]) -> str:
     """A part with its fields filled in. One without a value takes the literal text before it along, at the start that
     after it, and the second of a pair of brackets around it."""
+    if len(part) == 1 and isinstance(part[0], _Field):
+        made = _value(part[0], source)
+        return made if has_value(made) else ""
     pieces = [piece if isinstance(piece, str) else _value(piece, source) for piece in part]
     literal = [isinstance(piece, str) for piece in part] + [False]
     for index, made in enumerate(pieces):
@@ -362,7 +372,7 @@ def _rendered(part: _Part, source: _Source, level: str) -> str:
 
 def filled_in(template: str, subscription: Subscription, named: Named) -> str:
     """A text that is no name, a value of ``metadata``, its fields filled in as the feed tells them; without fault."""
-    source = _Source(named, subscription, moment(named.entry.published, subscription.timezone), original_name(named.entry.url))
+    source = _Source(named, subscription, original_name(named.entry.url))
     return "/".join(_filled(part, source, str.strip) for part in _parsed(template))
 
 
@@ -378,16 +388,20 @@ class _Draft:
     level: str
     folders: tuple[str, ...]
     leaf: str
-    day: str                    # "" without a date
     extension: str
+
+    @property
+    def day(self) -> str:
+        """"" without a date."""
+        return _day_of(self.named, self.subscription)
 
     def path(self, stage: int, longest: int = LONGEST) -> str:
         room = longest - (len(self.extension) or _ROOM_FOR_EXTENSION)
         key = self.named.key
         suffix = ("", "", f"-{key[:6]}", f"-{key}")[stage]
         leaf = _fit(self.leaf, room - len(suffix), self.level)
-        if stage and self.day and self.day not in leaf:
-            suffix = f"-{self.day}{suffix}"
+        if stage and (day := self.day) and day not in leaf:
+            suffix = f"-{day}{suffix}"
             leaf = _fit(self.leaf, room - len(suffix), self.level)
         return "/".join((self.folders[0], *(_fit(name, longest, self.level) for name in self.folders[1:]), leaf + suffix))
 
@@ -417,20 +431,24 @@ class Name:
         return tuple(dict.fromkeys([*rungs, f"{draft.folders[0]}/{_last_resort(draft.day, draft.named.key)}"]))
 
 
+def _day_of(named: Named, subscription: Subscription) -> str:
+    when = moment(named.entry.published, subscription.timezone)
+    return _day(when) if when else ""
+
+
 def _last_resort(day: str, key: str) -> str:
     return f"{day}-{key[:9]}" if day else key[:9]
 
 
 def _drafted(named: Named, subscription: Subscription, level: str) -> _Draft:
     entry = named.entry
-    source = _Source(named, subscription, moment(entry.published, subscription.timezone), original_name(entry.url))
+    source = _Source(named, subscription, original_name(entry.url))
     *folders, leaf = [_rendered(part, source, level) for part in _parsed(subscription.rename or "{org_name}")]
-    day = _day(source.when) if source.when else ""
     if not leaf:
-        leaf = _rendered((_Field("org_name", ""),), source, level) or _last_resort(day, named.key)
+        leaf = _rendered((_Field("org_name", ""),), source, level) or _last_resort(_day_of(named, subscription), named.key)
     home = subscription.folder or folder(subscription.title, subscription.filenames)
     extension = media.media_extension(source.original) or media.extension_of_type(entry.mime)
-    return _Draft(named, subscription, level, (home, *filter(None, folders)), leaf, day, extension)
+    return _Draft(named, subscription, level, (home, *filter(None, folders)), leaf, extension)
 
 
 def plan_names(subscription: Subscription, named: Sequence[Named], taken: Collection[str]) -> dict[str, Name]:

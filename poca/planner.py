@@ -59,15 +59,17 @@ def plan(subscription: Subscription, history: History, disk: Disk, feed: FeedDoc
     _decide_deletions(items, rules, careful)
     lacking = _lacking(subscription, items, rules, records.values(), now)
     adopted, lacking = _adoption(subscription, lacking, disk, history)
-    rules.update((episode.key, Rule.ADOPTED) for episode in adopted)
-    coming = {one.episode.key for one in lacking} | {episode.key for episode in adopted}
+    taken_over = {episode.key: episode for episode in adopted}
+    rules.update(dict.fromkeys(taken_over, Rule.ADOPTED))
+    coming = {one.episode.key for one in lacking} | taken_over.keys()
+    going = (item for item in items if _goes(item, rules[item.key]))
     stale = (e for key, e in records.items() if e.fate is Fate.PENDING and key not in coming and rules.get(key) is not Rule.FAILED)
     return Plan(
         subscription=subscription,
         generation=history.generation,
-        verdicts=tuple(_verdict(item, rules, adopted, feed) for item in sorted(items, key=lambda i: i.place, reverse=True)),
+        verdicts=tuple(_verdict(item, rules[item.key], taken_over.get(item.key, item.record)) for item in sorted(items, key=lambda i: i.place, reverse=True)),
         wanted=tuple(item.key for item in items if rules[item.key] in KEPT),
-        unwanted=tuple(item.record for item in sorted(items, key=lambda i: i.place) if item.record and _goes(item, rules[item.key])),
+        unwanted=tuple(item.record for item in sorted(going, key=lambda i: i.place) if item.record),
         lacking=lacking,
         gone=tuple(e for key, e in records.items() if before[key].fate is Fate.HELD and e.fate is Fate.DELETED),
         found=tuple(e for key, e in records.items() if before[key].fate is Fate.DELETED and e.fate is Fate.HELD),
@@ -130,8 +132,10 @@ def _followed(known: Known) -> Episode:
 
 
 def _items(subscription: Subscription, known: Sequence[Known], records: Mapping[str, Episode]) -> list[_Item]:
+    none = subscription.filters == Filters()
+
     def failing(entry: Entry) -> str:
-        return filters.failing(subscription.filters, entry, subscription.timezone)
+        return "" if none else filters.failing(subscription.filters, entry, subscription.timezone)
 
     items = [_Item(k.key, k.place, k.placed, k.entry, records.get(k.key), failing(k.entry)) for k in known]
     listed = {item.key for item in items}
@@ -276,19 +280,18 @@ def _fits(one: Lacking, stranger: Stranger, subscription: Subscription, history:
     return history.fresh and alone[one.episode.key].ladder[0] == one.names[0]
 
 
-def _verdict(item: _Item, rules: Mapping[str, Rule], adopted: Iterable[Episode], feed: FeedDoc) -> Verdict:
-    record = next((episode for episode in adopted if episode.key == item.key), item.record)
-    rule = rules[item.key]
-    details = {Rule.FILTERED: item.filtered, Rule.FAILED: record.error if record else ""}
+def _verdict(item: _Item, rule: Rule, record: Episode | None) -> Verdict:
+    """``record``: as it will be when the plan is recorded."""
+    held = record is not None and record.fate is Fate.HELD
     return Verdict(
         key=item.key,
         title=item.title,
         published=item.published,
         rule=rule,
-        held=record is not None and record.fate is Fate.HELD,
+        held=held,
         keep=rule in KEPT or (item.held and not _goes(item, rule)),
-        detail=details.get(rule, ""),
+        detail=item.filtered if rule is Rule.FILTERED else record.error if record and rule is Rule.FAILED else "",
         path=record.path if record else "",
-        size=record.size if record and record.fate is Fate.HELD else item.entry.length if item.entry else None,
+        size=record.size if record and held else item.entry.length if item.entry else None,
         next_try=record.next_try if record and rule is Rule.FAILED else None,
     )
