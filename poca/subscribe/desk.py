@@ -116,13 +116,14 @@ class Desk:
         """The title that is meant: exactly this one, or the only one with this part. Raises ConfigError."""
         if word in self.titles:
             return word
-        near = [title for title in self.titles if naming.fold(word) in naming.fold(title)]
+        part = naming.fold(word).strip()        # nothing is no part: a variable of a script that is empty must mean no subscription
+        near = [title for title in self.titles if part and naming.fold(word) in naming.fold(title)]
         if len(near) == 1:
             return near[0]
         if near:
             raise ConfigError(f'"{text.shown(word)}" may be one of these; say which: {_listed(near)}.')
         near = options.nearest(word, self.titles, 3)
-        raise ConfigError(f"There is no subscription {text.shown(word)}" + (f"; the nearest: {_listed(near)}." if near else "."))
+        raise ConfigError(f'There is no subscription "{text.shown(word)}"' + (f"; the nearest: {_listed(near)}." if near else "."))
 
     def named(self) -> list[str]:
         """The titles that the command line means, each once. Raises ConfigError."""

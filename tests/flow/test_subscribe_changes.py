@@ -177,6 +177,14 @@ def test_titles_are_meant_by_a_part_that_only_one_has(desk: Desk, web: Server) -
     assert "There is no subscription" in done.err
 
 
+@pytest.mark.parametrize("word", ["", " "])
+def test_a_title_that_a_script_left_empty_means_no_subscription(desk: Desk, web: Server, word: str) -> None:
+    desk.write({"title": "The Only One", "url": web.url("/x")})
+    done = desk.subscribe("delete", word, "--yes")
+    assert (done.code, done.err) == (2, f'There is no subscription "{word.strip()}".\n')
+    assert [each["title"] for each in desk.subscriptions] == ["The Only One"]
+
+
 def test_one_unknown_title_stops_all(full: Desk) -> None:
     before = full.config.read_bytes()
     assert full.subscribe("delete", "Show", "Nothing", "--yes").code == 2
