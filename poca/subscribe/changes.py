@@ -11,7 +11,7 @@ from pathlib import Path
 from poca import basedir, confedit, conffile, files, locks, planner, recovery, text
 from poca import cover as covers
 from poca.errors import BaseDirError, ConfigError, DiskError
-from poca.model import Disk, Episode, Fate, FeedDoc, History, Plan, Subscription
+from poca.model import Disk, Episode, Fate, FeedDoc, History, Plan, Stage, Subscription
 from poca.state import State
 from poca.steps import Steps, Work
 from poca.subscribe.desk import Desk
@@ -104,12 +104,23 @@ def _each(desk: Desk, state: State, title: str, edit: partial[None], *, forget: 
             edit()
             if plan:
                 _clear(desk, state, plan)
-            elif forget and any(e.fate is Fate.HELD for e in state.history(title).episodes):
-                desk.say(f"Its files stay in {text.shown(str(desk.settings.base_dir / subscription.folder))}; poca does not touch them any more.")
+            elif forget:
+                _leave(desk, subscription, state.history(title).episodes)
             if forget:
                 state.delete_subscription(title)
     except DiskError as error:
         desk.fail(f"{text.shown(title)}: {error}")
+
+
+def _leave(desk: Desk, subscription: Subscription, episodes: Sequence[Episode]) -> None:
+    """The files stay, but for hidden parts, which nobody would finish, or find, once the history has forgotten them."""
+    base = desk.settings.base_dir
+    for part in [e.part for e in episodes if e.stage in (Stage.PART, Stage.TAGGING) and files.is_part(e.part)]:
+        with contextlib.suppress(DiskError):
+            files.remove(base, part)
+            files.remove(base, files.tagging_copy(part))
+    if any(e.fate is Fate.HELD for e in episodes):
+        desk.say(f"Its files stay in {text.shown(str(base / subscription.folder))}; poca does not touch them any more.")
 
 
 def _must_be_ours(desk: Desk, state: State, title: str) -> None:

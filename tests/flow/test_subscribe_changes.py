@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from poca import locks
-from poca.model import Fate
+from poca.model import Episode, Fate, Stage
 from tests.server import Server
 from tests.subscribing import Desk, Show, names
 
@@ -49,6 +49,18 @@ def test_files_that_stayed_are_never_deleted_when_the_title_comes_again(full: De
     assert set(names(full.base / "Show")) > {"3.mp3", "4.mp3", "5.mp3"}
 
 
+def test_delete_leaves_no_hidden_part_that_nobody_would_finish(full: Desk) -> None:
+    folder = full.base / "Show"
+    for name in (".poca-abc.part", ".poca-def.part", ".poca-def.tagging.part", ".poca-other.part"):
+        (folder / name).write_bytes(b"half")
+    state = full.state_open()
+    for key, stage in (("abc", Stage.PART), ("def", Stage.TAGGING)):
+        state.put("Show", Episode(key, key, f"http://127.0.0.1/{key}.mp3", key, stage=stage, part=f"Show/.poca-{key}.part"))
+    state.close()
+    full.good("delete", "Show", "--yes")
+    assert sorted(path.name for path in folder.iterdir()) == [".poca-other.part", "3.mp3", "4.mp3", "5.mp3"]
+
+
 def test_delete_with_files_removes_what_poca_put_there_and_the_empty_folder(full: Desk) -> None:
     out = full.good("delete", "Show", "--files", "--yes")
     assert names(full.base) == ["Other"]
@@ -77,7 +89,7 @@ def test_a_recorded_file_that_the_user_replaced_by_something_else_stays(full: De
 def test_parts_and_the_cover_of_poca_go_and_another_cover_stays(full: Desk, web: Server) -> None:
     state = full.state_open()
     from poca import cover
-    from poca.model import Episode, Stage, Validators
+    from poca.model import Validators
 
     picture = full.base / "Show" / "cover.jpg"
     picture.write_bytes(b"a picture")
