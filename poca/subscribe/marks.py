@@ -54,6 +54,8 @@ def retry(desk: Desk) -> None:
     coming, others = _sorted((*again, *forgotten), verdicts) if judged.read else ([*again, *forgotten], [])
     for episode, rule in others:
         desk.say(f"{events.name_of(episode)} is no longer held back, but it is not taken now: {rule}.")
+    if away := sum(e.key not in verdicts for e in (*again, *forgotten)) if judged.read else 0:
+        desk.say(f"{away} more {'is' if away == 1 else 'are'} no longer held back, but no longer in the feed either.")
     if history.failures:
         desk.say(f"{text.shown(subscription.title)}: its feed is asked in the next run.")
     _tell(desk, subscription, "taken again in the next run", [events.name_of(episode) for episode in coming])

@@ -161,6 +161,16 @@ def test_retry_says_what_is_not_taken_all_the_same(full: Desk, show: Show) -> No
     assert "Episode 3 is no longer held back, but it is not taken now: past max_number." in full.good("retry", "Show", "Episode 3")
 
 
+def test_retry_says_how_many_have_left_the_feed(full: Desk, show: Show) -> None:
+    for path in (full.base / "Show").glob("*.mp3"):
+        path.unlink()
+    full.poca("-q")
+    show.window = 1
+    full.poca("-q")
+    assert full.good("retry", "Show").splitlines() == [
+        "2 more are no longer held back, but no longer in the feed either.", "Show: 1 episode taken again in the next run: Episode 5."]
+
+
 def test_failed_episodes_and_feeds_are_tried_at_once(full: Desk, web: Server, show: Show) -> None:
     show.publish()
     web.routes["/show/6.mp3"] = Reply(404)
