@@ -42,4 +42,8 @@ def _faults(desk: Desk, faults: Iterable[Fault]) -> None:
 def tags(desk: Desk) -> None:
     """The names that `metadata` takes, and what each becomes in one format."""
     form = desk.arguments.format
+    if desk.arguments.json:
+        for name, target in table(form):
+            desk.json(name=name, tag=target)
+        return
     show(desk.out, [Column("NAME"), Column(form.upper())], [list(row) for row in table(form)], desk.width)

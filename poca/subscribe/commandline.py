@@ -130,6 +130,7 @@ def _arguments(parts: dict[str, ArgumentParser]) -> None:
     parts["why"].add_argument("--json", action="store_true", help=json)
     parts["mark"].add_argument("--all", action="store_true", help="all episodes that are not held")
     parts["tags"].add_argument("format", choices=FORMATS, help="mp3: also wav and aiff; vorbis: ogg, opus and flac")
+    parts["tags"].add_argument("--json", action="store_true", help=json)
 
     completion.files(parts["import"].add_argument("file", type=Path, metavar="FILE", help="OPML or poca.xml; - is stdin"))
     parts["import"].add_argument("--dry-run", action="store_true", help="show what would be added, and change nothing")

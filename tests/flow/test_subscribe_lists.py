@@ -139,6 +139,7 @@ def test_check_warns_and_is_content(desk: Desk, web: Server) -> None:
 def test_tags_are_those_of_the_table(desk: Desk, form: str) -> None:
     lines = dict(line.split(None, 1) for line in desk.good("tags", form).splitlines()[1:])
     assert lines == {tag.name: tag.target(form) for tag in TAGS.values() if tag.target(form)}
+    assert {each["name"]: each["tag"] for each in desk.json("tags", form)} == lines
 
 
 # ------------------------------------------------------------------------------------------------------ import, export
