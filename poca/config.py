@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from yaml import Node
 
@@ -99,8 +99,7 @@ def _list(document: Document, node: Node | None) -> list[Node]:
 
 # -------------------------------------------------------------------------------------------------------------- options
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(NamedTuple):
     """An option as the file gives it. ``value`` is None for null, and for what could not be read; a mapping of _Given
     for a mapping of options, a list of texts for a tag. ``key`` names it in messages."""
 
@@ -319,7 +318,7 @@ class _Entry:
 
     def labelled(self, flaw: Flaw) -> Flaw:
         label = f"'{text.shown(self.title)}'" if self.title else f"subscription {self.number}"
-        return replace(flaw, message=f"{label}: {flaw.message}")
+        return flaw._replace(message=f"{label}: {flaw.message}")
 
 
 def _defaults(document: Document, node: Node | None) -> _Options:
@@ -352,7 +351,7 @@ def _merged(defaults: _Options, own: _Options) -> _Options:
     for name in ("filters", "metadata"):
         if name in own and name in merged and name in defaults:
             parts = {**(defaults[name].value or {}), **own[name].value}
-            merged[name] = replace(own[name], value=parts)
+            merged[name] = own[name]._replace(value=parts)
     return merged
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
@@ -34,8 +33,7 @@ _BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")          # YAML 1.1, 5.4
 Pairs = dict[str, tuple[Node, Node]]
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
+class Flaw(NamedTuple):
     """What is wrong at a place of the file; line and column count from 0."""
 
     line: int

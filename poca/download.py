@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from poca import media, naming, text
 from poca.errors import DiskFullError, Trouble, WebError, on_disk
@@ -28,8 +28,7 @@ Begun = Callable[[str, int | None], None]
 Progress = Callable[[int, int | None], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """The file that grows, and what is known of the answer it came from: a strong ETag ("" for none) and the whole
     length in bytes."""
 
@@ -38,8 +37,7 @@ class Part:
     total: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Downloaded:
+class Downloaded(NamedTuple):
     """A complete part: its size in bytes, its kind by its bytes, the answer's media type, and the URL that gave it."""
 
     size: int

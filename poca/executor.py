@@ -12,9 +12,8 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from queue import Empty, Queue
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from poca import events, files, locks, planner, recovery
 from poca.errors import PocaError
@@ -67,8 +66,7 @@ def run(
 
 # ---------------------------------------------------------------------------------------------------------- reports
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(NamedTuple):
     """The rest of a plan, to be carried out from ``due`` (monotonic clock) on, or as soon as a host is free that it waits
     for: ``free_in`` tells the seconds until then, as far as they are known. A host comes free when a feed has been asked,
     whose report arrives then, so that it is enough to look after each report."""

@@ -161,6 +161,8 @@ def read(data: bytes) -> Reading:
     except expat.ExpatError as error:
         message = expat.ErrorString(error.code) or "not well-formed"
         reading.fault = Fault(message, error.lineno, error.offset + 1, max(parser.ErrorByteIndex, 0))
+    # Parser and handlers hold each other: else the feed would stay in memory until they are collected.
+    parser.StartElementHandler = parser.EndElementHandler = parser.CharacterDataHandler = None
     return reading
 
 

@@ -11,7 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from poca import text
 from poca.errors import Trouble, WebError
@@ -24,8 +24,8 @@ TRIES = 3
 LAYERS = 3          # of packing, announced or not; more of them is nobody's feed
 MEMBERS = 10_000    # of a gzip stream; each costs time, even where it holds nothing
 
-@dataclass(frozen=True, slots=True)
-class Unmodified:
+
+class Unmodified(NamedTuple):
     """The feed is as it was: a 304, or the same bytes again. ``answered_url`` gave the answer, without user info."""
 
     validators: Validators
@@ -34,8 +34,7 @@ class Unmodified:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """A feed as it came, unpacked. ``url``: the one that answered, without user info."""
 
     content: bytes

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from poca.model import Entry, Episode
 
@@ -19,8 +19,7 @@ DAY = 86_400
 LONG_AGO = -(1 << 60)           # before any date: stands for "no date at all"
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """An entry, the key of its episode, its record where the history has one, and its place: episodes sort by
     ``place``, the oldest first. ``placed`` is the date in it, None where the feed has no date to go by."""
 
@@ -66,8 +65,7 @@ def _once(entries: Iterable[Entry]) -> list[Entry]:
 
 # ------------------------------------------------------------------------------------------------------- identity
 
-@dataclass(frozen=True, slots=True)
-class _Evidence:
+class _Evidence(NamedTuple):
     """What makes an entry and a record one: equal values of these two functions; None is evidence of nothing."""
 
     of_entry: Callable[[Entry], Hashable]

@@ -11,9 +11,9 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache, partial
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from poca import media
@@ -27,8 +27,7 @@ _LAST_STAGE = 3
 _ROOM_FOR_EXTENSION = 10        # bytes, where only the answer will tell the extension
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(NamedTuple):
     """An entry that needs a name, and the key of its episode."""
 
     key: str                    # hex digits
@@ -189,8 +188,7 @@ def moment(instant: int | None, zone: tzinfo | None) -> datetime | None:
 
 # ------------------------------------------------------------------------------------------------------- templates
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(NamedTuple):
     name: str
     format: str
 
@@ -284,8 +282,7 @@ def _append(part: list[str | _Field], piece: str | _Field) -> None:
         part.append(piece)
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(NamedTuple):
     """What the fields of a template draw from."""
 
     named: Named
@@ -378,8 +375,7 @@ def filled_in(template: str, subscription: Subscription, named: Named) -> str:
 
 # -------------------------------------------------------------------------------------------------- names together
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(NamedTuple):
     """An entry's name before it is held against the others: at stage 0 as the template makes it, at 1 with its date,
     at 2 with six digits of its key, at 3 with all of them."""
 
@@ -406,8 +402,7 @@ class _Draft:
         return "/".join((self.folders[0], *(_fit(name, longest, self.level) for name in self.folders[1:]), leaf + suffix))
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(NamedTuple):
     """The name that an entry is to have. Only what is downloaded needs its ladder, so that is made when asked for."""
 
     draft: _Draft

@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from datetime import UTC, date, tzinfo
 from enum import StrEnum
 from functools import cache
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from poca import __version__, naming, tagnames
@@ -32,8 +33,7 @@ class Shape(StrEnum):
     TAGS = "a mapping of tag names to texts"
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(NamedTuple):
     """What an option takes.
 
     ``allowed`` completes the sentence "it must be ...". ``read`` makes a value of a text, for ``SEVERAL`` a frozenset
@@ -48,8 +48,7 @@ class Type:
     editor: Mapping[str, object] = field(default_factory=lambda: {"type": ["string", "number", "boolean"]})
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """A row of the table. ``default`` is written as in a config file; None: nothing holds without it."""
 
     name: str
@@ -264,7 +263,7 @@ OPTIONS: tuple[Option, ...] = (
            required=True),
     Option("state_dir", "settings", _PATH, None, "history, locks and log, on a local disk; without it $XDG_STATE_HOME/poca"),
     Option("filenames", "settings", _choice("permissive", "ntfs", "restrictive"), "ntfs", "which characters names may have"),
-    Option("id3v2version", "settings", replace(_whole(3, 4), allowed="3 or 4"), "4", "the version of the ID3 tags that are written"),
+    Option("id3v2version", "settings", _whole(3, 4)._replace(allowed="3 or 4"), "4", "the version of the ID3 tags that are written"),
     Option("id3removev1", "settings", _YES_NO, "yes", "drop ID3v1 tags where tags are written"),
     Option("useragent", "settings", Type("a text of ASCII letters, digits and signs", _header), f"poca/{__version__} (+{PROJECT_URL})",
            "what poca calls itself to servers"),

@@ -11,9 +11,8 @@ import hashlib
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from poca import media
 from poca.media import Kind
@@ -153,8 +152,7 @@ def _ogg(headers: int) -> Callable[[BinaryIO], Iterator[bytes]]:
 
 # -------------------------------------------------------------------------------------------------------------- MP4
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """A box of an MP4 file: its name, where it begins, where its content does, and where it ends, at most at the end of
     what it is in."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from typing import NamedTuple
 
 from poca import __version__, filters, media, naming
 from poca.identity import DAY, Known, identify, place_outside, usable_date
@@ -20,8 +21,7 @@ HAD = {Fate.DELETED: Rule.DELETED, Fate.MARKED: Rule.MARKED}
 ADOPTION_SHARE, ADOPTION_BYTES = 0.05, 1_000_000      # how far a file's size may be from what the feed tells
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(NamedTuple):
     """An episode that a decision is made about: one of the feed, or one that is held."""
 
     key: str
@@ -62,14 +62,14 @@ def plan(subscription: Subscription, history: History, disk: Disk, feed: FeedDoc
     taken_over = {episode.key: episode for episode in adopted}
     rules.update(dict.fromkeys(taken_over, Rule.ADOPTED))
     coming = {one.episode.key for one in lacking} | taken_over.keys()
-    going = (item for item in items if _goes(item, rules[item.key]))
+    by_place = sorted(items, key=lambda i: i.place)
     stale = (e for key, e in records.items() if e.fate is Fate.PENDING and key not in coming and rules.get(key) is not Rule.FAILED)
     return Plan(
         subscription=subscription,
         generation=history.generation,
-        verdicts=tuple(_verdict(item, rules[item.key], taken_over.get(item.key, item.record)) for item in sorted(items, key=lambda i: i.place, reverse=True)),
+        verdicts=tuple(_verdict(item, rules[item.key], taken_over.get(item.key, item.record)) for item in by_place[::-1]),
         wanted=tuple(item.key for item in items if rules[item.key] in KEPT),
-        unwanted=tuple(item.record for item in sorted(going, key=lambda i: i.place) if item.record),
+        unwanted=tuple(item.record for item in by_place if item.record and _goes(item, rules[item.key])),
         lacking=lacking,
         gone=tuple(e for key, e in records.items() if before[key].fate is Fate.HELD and e.fate is Fate.DELETED),
         found=tuple(e for key, e in records.items() if before[key].fate is Fate.DELETED and e.fate is Fate.HELD),
@@ -83,18 +83,23 @@ def plan(subscription: Subscription, history: History, disk: Disk, feed: FeedDoc
     )
 
 
+_NO_FILTERS = Filters()
+_FILTERS = tuple(field.name for field in fields(Filters))
+_OPTIONS = tuple(field.name for field in fields(Subscription) if field.name not in ("title", "url", "category"))
+
+
 def fingerprint(subscription: Subscription) -> str:
     """Equal for options under which the same feed, history and disk give the same plan."""
 
     def canonical(value: object) -> object:
         if isinstance(value, frozenset):
             return sorted(value)
-        if isinstance(value, (Subscription, Filters)):
-            return [(f.name, canonical(getattr(value, f.name))) for f in fields(value)]
+        if isinstance(value, Filters):
+            return [] if value == _NO_FILTERS else [canonical(getattr(value, name)) for name in _FILTERS]
         return str(value)
 
-    options = replace(subscription, title="", url="", category="")
-    return hashlib.sha256(repr((__version__, canonical(options))).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    options = [canonical(getattr(subscription, name)) for name in _OPTIONS]
+    return hashlib.sha256(repr((__version__, options)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def waits(next_try: int | None, now: int, longest: int) -> bool:
@@ -132,7 +137,7 @@ def _followed(known: Known) -> Episode:
 
 
 def _items(subscription: Subscription, known: Sequence[Known], records: Mapping[str, Episode]) -> list[_Item]:
-    none = subscription.filters == Filters()
+    none = subscription.filters == _NO_FILTERS
 
     def failing(entry: Entry) -> str:
         return "" if none else filters.failing(subscription.filters, entry, subscription.timezone)

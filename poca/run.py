@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from poca.web import Web
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
+HANDOVER = 0.001        # seconds after which a thread that reads a feed lets the one go on that downloads
 
 
 def main(arguments: Namespace) -> int:
@@ -236,13 +237,13 @@ class _Run:
         self.tell_sums(len(chosen), sums)
 
     def carry_out(self, chosen: Sequence[Subscription], histories: dict[str, History], marker: str, state: State) -> None:
-        from poca import locks
         from poca.executor import Executor
 
         def progress(title: str, episode: str, done: int, total: int | None) -> None:
             self.reporter.downloading(episode, done, total)
 
         web = self.web()
+        sys.setswitchinterval(HANDOVER)
         executor = Executor(self.settings, state, web, self.tell, progress=progress)
         for title in histories:
             if executor.recover(histories[title]):
@@ -265,7 +266,9 @@ class _Run:
         executor.finish()
         self.follow_moves(executor.moved)
         state.saw(self.now)
-        if not self.failed:
+        if not self.failed and state.backup_due(self.now):
+            from poca import locks
+
             with locks.copy_lock(self.settings.state_dir) as mine:
                 if mine:
                     state.backup(self.now)

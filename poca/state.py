@@ -10,9 +10,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from poca.errors import StateError
 from poca.interrupts import held
@@ -22,8 +22,7 @@ from poca.statefile import EPISODE, Opened, open_file, read, save_copy, sentence
 _DAY = 86_400          # seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(NamedTuple):
     """A subscription on its way from one title to another. ``new_folder`` is None where its folder stays."""
 
     old_title: str
@@ -225,13 +224,22 @@ class State:
                                  [to_sql(good, title) for title, good in self._good.items()])
         self._good.clear()
 
+    def backup_due(self, now: int) -> bool:
+        """Whether the last copy is of another day, or gone."""
+        last = self._meta("last_backup")
+        return not (last.isdigit() and 0 <= now - int(last) < _DAY and self._copy.exists())
+
+    @property
+    def _copy(self) -> Path:
+        return self.path.with_name("poca.db.bak")
+
     def backup(self, now: int) -> bool:
-        """Once a day a copy, ``poca.db.bak``; True where one was made. To be called after a good run. Raises StateError."""
-        copy, last = self.path.with_name("poca.db.bak"), self._meta("last_backup")
-        if last.isdigit() and 0 <= now - int(last) < _DAY and copy.exists():
+        """Once a day a copy, ``poca.db.bak``; True where one was made. To be called after a good run, by one poca at a
+        time. Raises StateError."""
+        if not self.backup_due(now):
             return False
         with sentences(self.path):
-            save_copy(self._db, copy)
+            save_copy(self._db, self._copy)
         self._keep("meta", ("key",), {"key": "last_backup", "value": str(now)})
         return True
 

@@ -13,9 +13,9 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from poca.errors import StateError
 from poca.model import Episode, Fate, History, Stage, Validators
@@ -135,8 +135,7 @@ def _history(row: tuple[object, ...], feeds: Mapping[object, bytes], episodes: M
 
 # ------------------------------------------------------------------------------------------------- opening the file
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """An open history and all that it holds. ``alarms``: what had to be done to have it. ``use``: says to others that it
     is in use, until closed."""
 

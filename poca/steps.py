@@ -11,14 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from poca import basedir, download, events, files, media, naming, planner, tagging, text
-from poca import cover as covers
+from poca import basedir, events, files, media, naming, planner, text
 from poca.errors import DiskError, DiskFullError, TagError, Trouble, WebError
 from poca.model import Episode, Event, Fate, Lacking, Level, Plan, Settings, Stage
 from poca.state import State
 from poca.web import HostBusy, Trail, Web
+
+if TYPE_CHECKING:
+    from poca.download import Downloaded
 
 MB = 1_000_000
 HOUR, DAY = 3600, 86_400
@@ -46,8 +49,7 @@ class Sums:
     adopted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """What an episode waits for: an instant of the monotonic clock, or before it that its busy ``host`` has a free place.
     ``trail``: where its redirects have led so far."""
 
@@ -181,7 +183,9 @@ class Steps:
         seconds = round(time.monotonic() - began, 3)
         self.news(work, "downloaded", f"downloaded {events.file_of(work.plan, name)} ({text.size(size)})", held, seconds=seconds)
 
-    def _download(self, work: Work, one: Lacking, path: Path, trail: Trail | None) -> download.Downloaded:
+    def _download(self, work: Work, one: Lacking, path: Path, trail: Trail | None) -> Downloaded:
+        from poca import download
+
         episode = self._current(work, one)
         name = events.name_of(episode)
 
@@ -197,6 +201,8 @@ class Steps:
 
     def _tagged(self, work: Work, one: Lacking, path: Path) -> Episode:
         """Writes the tags that the subscription asks for; a part that cannot be tagged stays as it came."""
+        from poca import tagging
+
         episode, subscription = self._current(work, one), work.plan.subscription
         if not tagging.wanted(subscription):
             return episode
@@ -262,6 +268,8 @@ class Steps:
         cover, subscription = work.plan.cover, work.plan.subscription
         if cover is None:
             return
+        from poca import cover as covers
+
         history = self.state.history(work.title)
         path, digest, error = history.cover, history.cover_hash, cover.error
         if cover.content:
@@ -346,7 +354,7 @@ def next_try(now: int, failures: int, *, patience: int, most: int, retry_after: 
     return now + pause if pause > 0 else None
 
 
-def _extension(came: download.Downloaded, one: Lacking) -> str:
+def _extension(came: Downloaded, one: Lacking) -> str:
     """Of a file whose URL and enclosure have told none."""
     told = media.extension_of_kind(came.kind) if came.kind else ""
     video = any(mime.startswith("video/") for mime in (came.mime.lower(), one.entry.mime))

@@ -11,9 +11,8 @@ import importlib
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 from urllib.parse import quote
 
 from poca import files, media, naming, payload, tagnames, text
@@ -26,8 +25,7 @@ _CHAPTER = re.compile(r"chapter[0-9]+(name|url)?", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Edits:
+class Edits(NamedTuple):
     """What is to be done to the tags of a file. ``values``: the texts for names of :mod:`poca.tagnames`, none of them where
     the tag is to go. ``track``: the number for its track, with ``only_missing`` where the file has none."""
 
@@ -38,8 +36,7 @@ class Edits:
     id3removev1: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Tagged:
+class Tagged(NamedTuple):
     """What was done. ``track``: the number that was given. ``unknown``: (name, format) of tags that the format lacks."""
 
     track: int | None = None

@@ -7,13 +7,12 @@ none the free-form ones that other taggers write; Vorbis comments are by their u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 FORMATS = ("mp3", "mp4", "vorbis")      # mp3: also wav and aiff; vorbis: ogg, opus and flac
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(NamedTuple):
     """A row of the table; "" where a format has no such tag."""
 
     name: str

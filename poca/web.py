@@ -14,11 +14,10 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
 from poca import text
@@ -38,8 +37,7 @@ _PORTS = {"http": 80, "https": 443}
 
 # ----------------------------------------------------------------------------------------------------------- addresses
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a URL leads. ``target``: path and query, quoted. ``user``: the user info as written, "" for none."""
 
     scheme: str
@@ -118,8 +116,7 @@ def _onward(here: Place, location: str) -> Place:
         raise WebError(f"the server redirects to {shown}, which is no http or https address that can be asked", Trouble.REDIRECT) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Trail:
+class Trail(NamedTuple):
     """How far redirects have led: ``way``, and what an Answer tells of it, ``permanent`` and ``notes``."""
 
     way: tuple[Place, ...]
@@ -202,15 +199,20 @@ class Proxies:
 
 def _read_netrc(env: Mapping[str, str]) -> netrc | None:
     """The file that NETRC names, else ~/.netrc or ~/_netrc; None where there is none, or it cannot be read."""
-    from netrc import NetrcParseError, netrc
     for name in [env["NETRC"]] if env.get("NETRC") else ["~/.netrc", "~/_netrc"]:
-        try:
+        with suppress(OSError, RuntimeError):
             path = Path(name).expanduser()
             if path.is_file():
-                return netrc(str(path))
-        except (NetrcParseError, OSError, RuntimeError, UnicodeDecodeError):
-            return None
+                return _parsed_netrc(path)
     return None
+
+
+def _parsed_netrc(path: Path) -> netrc | None:
+    from netrc import NetrcParseError, netrc
+    try:
+        return netrc(str(path))
+    except (NetrcParseError, UnicodeDecodeError):
+        return None
 
 
 # ------------------------------------------------------------------------------------------------------------- answers

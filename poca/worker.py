@@ -11,9 +11,10 @@ import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from queue import Queue
 from threading import Event, Lock, Thread
+from typing import NamedTuple
 
 from poca import basedir, planner
 from poca.errors import DiskError, FeedError, Trouble, WebError
@@ -35,6 +36,9 @@ class Crew:
         self._free = parallel
         self._to_start: deque[SubscriptionThread] = deque()
         self._to_return: deque[Event] = deque()
+        # Python runs one thread at a time anyhow. A crowd of them that read would keep it from the main thread, which
+        # carries out what is planned already, and hold all their feeds in memory meanwhile.
+        self.reading = Lock()
 
     def launch(self, threads: Sequence[SubscriptionThread]) -> None:
         """Sees to it that each thread is started when its turn comes, or puts a Failure because it cannot be."""
@@ -77,8 +81,7 @@ class Crew:
         turn.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """What a thread is given. ``marker``: that of base_dir, "" as long as there is none; ``now``: the instant of the
     run; ``asked``: the user named this subscription, so it does not wait; ``look_only``: the plan is only to be shown."""
 
@@ -133,16 +136,19 @@ def make_report(task: Task, web: Web, crew: Crew) -> Report:
             news = answer.validators != history.validators
             return Unchanged(subscription, history.generation, Fetched(answer.validators, history.body_hash) if news else None, answer.notes)
         try:
-            feed, fetched = _read(answer, history)
+            with crew.reading:
+                feed, fetched = _read(answer, history)
         except FeedError:
             if isinstance(answer, Body):
                 raise
             answer = _ask(task, web, crew, anew=True)       # the history's own copy cannot be read
-            feed, fetched = _read(answer, history)
+            with crew.reading:
+                feed, fetched = _read(answer, history)
         feed, fetched, moved, notes = _moved(task, web, crew, answer, feed, fetched)
         recorded = (e.path for e in history.episodes if e.path and e.fate is Fate.HELD)
         disk = Disk(present, basedir.strangers(task.settings.base_dir, subscription.folder, recorded))
-        plan = planner.plan(subscription, history, disk, feed, task.now)
+        with crew.reading:
+            plan = planner.plan(subscription, history, disk, feed, task.now)
         cover = _cover(task, web, crew, answer, feed)
         return replace(plan, fetched=fetched, moved=moved, cover=cover, notes=(*answer.notes, *notes, *plan.notes))
     except WebError as error:
