@@ -23,7 +23,8 @@ def renamed(config: Config, histories: Mapping[str, History]) -> dict[str, Subsc
     titles = {s.title for s in config.subscriptions} | {title for title, _ in config.faulty}
     urls = {url for title, url in config.faulty if url}
     lost = {history.url: title for title, history in histories.items() if title not in titles and history.url not in urls}
-    return {lost[s.url]: s for s in config.subscriptions if s.title not in histories and s.url in lost}
+    known = {title for title, history in histories.items() if history.url or history.episodes}     # not just a title that was given up
+    return {lost[s.url]: s for s in config.subscriptions if s.title not in known and s.url in lost}
 
 
 def follow(pairs: Mapping[str, Subscription], settings: Settings, state: State, tell: Tell) -> set[str]:

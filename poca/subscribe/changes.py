@@ -99,14 +99,15 @@ def _each(desk: Desk, state: State, title: str, edit: partial[None], *, forget: 
                 desk.fail(f"{text.shown(title)}: another poca is busy with it. Nothing was changed; try again when it is done.")
                 return
             # So that a plan which another poca has made meanwhile is dropped.
-            state.claim(title, state.generation(title))
+            generation = state.generation(title)
+            state.claim(title, generation)
             plan = _look(desk, state, subscription) if with_files else None
             edit()
             if plan:
                 _clear(desk, state, plan)
             elif forget:
                 _leave(desk, subscription, state.history(title).episodes)
-            if forget:
+            if forget and generation:       # a plan made before the first record is dropped only as long as there is one
                 state.delete_subscription(title)
     except DiskError as error:
         desk.fail(f"{text.shown(title)}: {error}")

@@ -215,3 +215,16 @@ def test_a_plan_made_before_is_dropped_also_where_there_was_nothing_to_remove(fu
     before = full.histories()["Show"].generation
     full.good("disable", "Show", "--files")
     assert full.histories()["Show"].generation > before
+
+
+def test_a_plan_made_before_the_first_record_is_dropped_and_the_title_may_be_given_again(full: Desk, web: Server, show: Show) -> None:
+    new = Show(web, "new").publish(1)
+    full.write(show.subscription(max_number=3), new.subscription())
+    full.good("delete", "New", "--yes")
+    state = full.state_open()
+    assert state.claim("New", 0) is None
+    state.close()
+    full.write(show.subscription("New", max_number=3))
+    assert "was Show until now" in full.poca().out
+    assert names(full.base / "New") == ["3.mp3", "4.mp3", "5.mp3"]
+    assert new.asked() == []
