@@ -99,6 +99,14 @@ def test_it_is_asked_for_when_the_feed_has_changed_and_only_then(show: Show) -> 
     assert show.files == {"cover.jpg": JPG}
 
 
+def test_an_unchanged_feed_asks_for_none_also_where_there_is_something_to_plan(show: Show) -> None:
+    show.options["max_days"] = 5
+    show.give(Reply(body=JPG))
+    show.run()
+    show.run(change=False)
+    assert show.server.count("/art") == 1
+
+
 def test_a_new_picture_takes_the_place_of_the_old_one_of_whatever_kind(show: Show) -> None:
     show.give(Reply(body=JPG), Reply(body=JPG + b"new"), Reply(body=PNG))
     show.run()

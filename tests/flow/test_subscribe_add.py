@@ -112,6 +112,16 @@ def test_a_page_whose_feeds_have_no_episodes_is_refused(desk: Desk, web: Server)
     assert "404" in done.err
 
 
+def test_the_login_of_a_page_goes_to_no_other_host(desk: Desk, web: Server, show: Show) -> None:
+    elsewhere = show.url.replace("127.0.0.1", "localhost")
+    web.routes["/page"] = Reply(body=f'<link rel="alternate" type="application/rss+xml" href="{elsewhere}">'.encode(), type="text/html")
+    desk.write()
+    desk.good("add", web.url("/page", user="me:hunter2"))
+    assert desk.subscriptions[0]["url"] == elsewhere
+    assert web.seen("/page")[0].headers["authorization"]
+    assert "authorization" not in web.seen(show.path)[0].headers
+
+
 def test_an_address_that_is_subscribed_to_is_told_by_its_title(desk: Desk, web: Server, show: Show) -> None:
     desk.write(show.subscription("Mine", max_number=1))
     before = desk.config.read_bytes()
