@@ -267,6 +267,17 @@ def test_a_folder_that_cannot_be_written_costs_the_cover_only(show: Show) -> Non
     assert show.state.history("Show").cover == ""
 
 
+def test_a_disk_that_refuses_the_cover_is_told_once(show: Show) -> None:
+    in_the_way = show.base / "Show" / ".poca-cover.part"
+    in_the_way.mkdir(parents=True)
+    show.give(Reply(body=JPG))
+    assert len(show.run()) == 1
+    assert show.run() == []
+    in_the_way.rmdir()
+    assert show.run() == []
+    assert show.files == {"cover.jpg": JPG}
+
+
 def test_a_new_validator_is_remembered_though_the_picture_is_the_same(show: Show) -> None:
     show.give(Reply(body=JPG, etag='"a"'), Reply(body=JPG, etag='"b"'), Reply(body=JPG, etag='"b"'))
     for _ in range(3):
