@@ -232,14 +232,15 @@ class Executor:
     def _record(self, work: Work) -> None:
         """What the plan knows anew, before anything is done."""
         plan, title = work.plan, work.title
-        # A run that dies in the middle must not look like one that left nothing to do.
-        self.state.settle(title, "")
-        if plan.fetched or not plan.error:
-            self.state.read_feed(title, plan.moved or plan.subscription.url, plan.fetched, self.clock())
+        with self.state.together():
+            # A run that dies in the middle must not look like one that left nothing to do.
+            self.state.settle(title, "")
+            if plan.fetched or not plan.error:
+                self.state.read_feed(title, plan.moved or plan.subscription.url, plan.fetched, self.clock())
+            if known := (*plan.seen, *plan.gone, *plan.found, *plan.adopted):
+                self.state.put(title, *known)
         if plan.moved:
             self.moved.append((plan.subscription, plan.moved))
-        if known := (*plan.seen, *plan.gone, *plan.found, *plan.adopted):
-            self.state.put(title, *known)
         for kind, before, after, episodes in (
             ("deleted-by-user", "deleted by you: ", "", plan.gone), ("found-again", "found again: ", "", plan.found),
             ("adopted", "adopted ", ", which was there already", plan.adopted),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -244,6 +245,7 @@ class _Run:
 
         web = self.web()
         sys.setswitchinterval(HANDOVER)
+        gc.set_threshold(20_000, 50, 100)       # a feed is thousands of values, and none of them goes in a circle
         executor = Executor(self.settings, state, web, self.tell, progress=progress)
         for title in histories:
             if executor.recover(histories[title]):

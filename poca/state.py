@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,6 +108,10 @@ class State:
         return [(to_text(path), size) for path, size in self._rows("SELECT path, size FROM episode WHERE fate = ? AND path != ''", Fate.HELD)]
 
     # ------------------------------------------------------------------------------------- one subscription
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is recorded within is recorded in one commit, or not at all."""
+        return self._commit()
 
     def claim(self, title: str, generation: int) -> int | None:
         """The right to carry out a plan made from the history at ``generation``: the new generation, or None where
@@ -264,6 +268,9 @@ class State:
         self._opened = None
         # A signal in the middle would leave the transaction open for whatever is still to be written at the end.
         with held, sentences(self.path):
+            if self._db.in_transaction:     # within together()
+                yield
+                return
             try:
                 self._db.execute("BEGIN IMMEDIATE")
                 yield
@@ -291,14 +298,17 @@ class State:
         return to_text(rows[0][0]) if rows else ""
 
     def _number(self, title: str) -> int:
-        self._db.execute("INSERT INTO subscription (title) VALUES (?) ON CONFLICT DO NOTHING", to_sql(title))
-        number: int = self._db.execute("SELECT id FROM subscription WHERE title = ?", to_sql(title)).fetchone()[0]
+        row = self._db.execute("SELECT id FROM subscription WHERE title = ?", to_sql(title)).fetchone()
+        number = row[0] if row else self._db.execute("INSERT INTO subscription (title) VALUES (?)", to_sql(title)).lastrowid
+        assert isinstance(number, int)
         return number
 
     def _put(self, title: str, episodes: Iterable[Episode]) -> None:
+        number = 0
         for episode in episodes:
+            number = number or self._number(title)
             values = {name: getattr(episode, name) for name in EPISODE}
-            self._upsert("episode", ("subscription", "key"), {"subscription": self._number(title)} | values)
+            self._upsert("episode", ("subscription", "key"), {"subscription": number} | values)
 
     def _keep(self, table: str, keys: tuple[str, ...], values: Mapping[str, object]) -> None:
         with self._commit():
