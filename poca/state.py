@@ -107,6 +107,14 @@ class State:
         """Path and size of every episode that is held."""
         return [(to_text(path), size) for path, size in self._rows("SELECT path, size FROM episode WHERE fate = ? AND path != ''", Fate.HELD)]
 
+    def is_new(self, warning: str) -> bool:
+        """Whether a warning that is to be told once, in all runs, was not told yet; it counts as told from now on."""
+        key = f"told: {warning}"
+        if self._rows("SELECT 1 FROM meta WHERE key = ?", key):
+            return False
+        self._keep("meta", ("key",), {"key": key, "value": "yes"})
+        return True
+
     # ------------------------------------------------------------------------------------- one subscription
 
     def together(self) -> AbstractContextManager[None]:

@@ -97,7 +97,6 @@ class Steps:
         self.sums = Sums()
         self.unreachable: Counter[str] = Counter()
         self.disk_full = False
-        self.without_tag: set[tuple[str, str]] = set()          # names of metadata and formats that lack them, as told
 
     def is_ours(self) -> bool:
         return basedir.read_marker(self.base) == self.state.marker != ""
@@ -216,8 +215,7 @@ class Steps:
             self.tell(events.step_failed(work.title, f"{events.name_of(episode)}: {error}"))
             return episode
         for name, form in done.unknown:
-            if (name, form) not in self.without_tag:
-                self.without_tag.add((name, form))
+            if self.state.is_new(f"{form} has no tag for {name}"):
                 self.tell(events.no_such_tag(work.title, name, form))
         return replace(episode, track=done.track or episode.track)
 

@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_tagged_is_kept_and_told_with_its_episode_once(des
     assert len(desk.server.asked("/ep1.mp3")) == 1
 
 
-def test_what_a_format_has_no_tag_for_is_told_once_a_run(desk: Desk) -> None:
+def test_what_a_format_has_no_tag_for_is_told_once_and_not_with_each_episode_for_years(desk: Desk) -> None:
     desk.options["metadata"] = (("website", "http://127.0.0.1/"), ("artist", "Jane"))
     desk.run(*[desk.entry(n, Reply(sounds.sound("m4a"), type="audio/mp4")) for n in (1, 2)])
     warnings = desk.said(Level.WARNING)
@@ -105,6 +105,8 @@ def test_what_a_format_has_no_tag_for_is_told_once_a_run(desk: Desk) -> None:
     assert "website" in warnings[0]
     assert "MP4" in warnings[0]
     assert desk.said(Level.ERROR) == []
+    desk.run(*[desk.entry(n, Reply(sounds.sound("m4a"), type="audio/mp4")) for n in (1, 2, 3)])
+    assert desk.kinds().count("downloaded") == 1 and desk.said(Level.WARNING) == []
 
 
 def test_a_run_that_died_while_tagging_leaves_neither_part_nor_copy_and_no_gap_in_the_numbers(desk: Desk) -> None:
