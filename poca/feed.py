@@ -175,7 +175,7 @@ def pack(doc: FeedDoc) -> bytes:
                 entry.episode_type, entry.author] for entry in doc.entries]
     passed_over = [[entry.title, entry.reason] for entry in doc.passed_over]
     values = [_VERSION, doc.title, doc.author, doc.image, doc.new_feed_url, entries, passed_over, doc.repairs, doc.cut]
-    return zlib.compress(json.dumps(values, separators=(",", ":")).encode("ascii"), 6)
+    return zlib.compress(json.dumps(values, separators=(",", ":")).encode("ascii"), 1)      # nearly as small as with 6, in a quarter of the time
 
 
 def unpack(packed: bytes) -> FeedDoc:
