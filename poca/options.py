@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
 from datetime import UTC, date, tzinfo
 from enum import StrEnum
 from functools import cache
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -45,7 +45,7 @@ class Type(NamedTuple):
     allowed: str
     read: Callable[[str], object] = str
     shape: Shape = Shape.ONE
-    editor: Mapping[str, object] = field(default_factory=lambda: {"type": ["string", "number", "boolean"]})
+    editor: Mapping[str, object] = MappingProxyType({"type": ["string", "number", "boolean"]})
 
 
 class Option(NamedTuple):

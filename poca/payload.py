@@ -78,7 +78,8 @@ def _mp3(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _flac(file: BinaryIO) -> Iterator[bytes]:
-    """The blocks but comments and padding, whose order may change; then the frames."""
+    """The blocks but comments and padding, whose order may change; then the frames. A block that lies about its length
+    may have frames in it: what is neither comment nor padding in these two counts, too."""
     at = 0
     while end := id3_end(file, at):
         at = end
@@ -91,11 +92,28 @@ def _flac(file: BinaryIO) -> Iterator[bytes]:
         file.seek(at)
         head = _exactly(file, 4)
         last, form, length = head[0] & 0x80, head[0] & 0x7F, int.from_bytes(head[1:], "big")
-        if form not in (1, 4):
+        block = _exactly(file, length)
+        if form == 1:
+            yield block.strip(b"\0")
+        elif form == 4:
+            yield _after_comments(block).strip(b"\0")
+        else:
             yield bytes([form])
-            yield _exactly(file, length)
+            yield block
         at += 4 + length
     yield from _between(file, at, _size(file))
+
+
+def _after_comments(block: bytes) -> bytes:
+    """What a block of Vorbis comments has after its last one."""
+    def number(at: int) -> int:
+        return int.from_bytes(block[at:at + 4], "little")
+
+    at = 4 + number(0)
+    count, at = number(at), at + 4
+    while count and at < len(block):
+        count, at = count - 1, at + 4 + number(at)
+    return block[at:]
 
 
 def _chunks(order: str) -> Callable[[BinaryIO], Iterator[bytes]]:

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from mutagen.flac import FLAC
 from mutagen.id3 import ID3
@@ -95,10 +95,10 @@ def test_a_second_edit_replaces_what_it_names_and_leaves_the_rest(
     both = tagged(mp3(12), edits({**first, **second}, id3v2version=min(one, other)))
     frames = {tagnames.TAGS[name].mp3 for name in second} | {"TIT2"}
     shared = {name for name in first if tagnames.TAGS[name].mp3 not in frames | tagnames.ONLY_V24}
-    again, wanted = ID3(part), ID3(both)
-    for name in shared:
-        frame = tagnames.TAGS[name].mp3
-        assert "/".join(again[frame].text) == "/".join(wanted[frame].text)
+    if shared:          # else there may be no frame at all
+        again, wanted = ID3(part), ID3(both)
+        for frame in (tagnames.TAGS[name].mp3 for name in shared):
+            assert "/".join(again[frame].text) == "/".join(wanted[frame].text)
     assert gone(part).endswith(mp3(12))
     gone(both)
 
@@ -116,6 +116,9 @@ def test_damage_anywhere_leaves_the_file_alone_or_its_sound_whole(kind: str) -> 
 
     @settings(max_examples=80, deadline=None)
     @given(st.integers(0, min(len(content) - 1, 3000)), st.binary(min_size=1, max_size=8), st.booleans())
+    @example(95, b"\x01", False)       # in FLAC the padding now claims to hold the first byte of the sound
+    @example(93, b"\x00\x25", False)   # there most of the sound
+    @example(44, b"\x25", False)       # and there the comments do
     def damaged(at: int, junk: bytes, cut: bool) -> None:
         broken = content[:at] + junk + (b"" if cut else content[at + len(junk):])
         folder = Path(tempfile.mkdtemp(prefix="poca-tags-"))
