@@ -278,8 +278,7 @@ def snapshot(path: Path, patience: float) -> Opened:
     try:
         source = next((file for file in (path, path.with_name("poca.db.bak")) if file.exists()), None)
         if source:
-            with closing(_connect(source, "ro", patience)) as db:
-                _copy(db, memory)
+            _copy_into(memory, source, patience)
         else:
             _migrate(memory)
         histories = _sound(memory, path)
@@ -288,6 +287,26 @@ def snapshot(path: Path, patience: float) -> Opened:
     except BaseException:
         memory.close()
         raise
+
+
+def _copy_into(memory: sqlite3.Connection, source: Path, patience: float) -> None:
+    try:
+        with closing(_connect(source, "ro", patience)) as db:
+            _copy(db, memory)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+            raise
+    else:
+        return
+    # The last run was killed within a commit, which only somebody who may write can undo: so that is done to a copy.
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="poca-") as folder:
+        for ending in ("", "-journal"):
+            with suppress(FileNotFoundError):       # another poca has undone it meanwhile
+                shutil.copyfile(f"{source}{ending}", Path(folder, f"{source.name}{ending}"))
+        with closing(_connect(Path(folder, source.name), "rw", patience)) as db:
+            _copy(db, memory)
 
 
 def save_copy(source: sqlite3.Connection, path: Path) -> None:
@@ -421,10 +440,8 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
             return f"Another program keeps the history {path} locked; try again when it has ended."
         case sqlite3.SQLITE_FULL:
             return f"The disk is full: the history {path} cannot be written."
-        case sqlite3.SQLITE_READONLY if code != sqlite3.SQLITE_READONLY_ROLLBACK:
-            return f"The history {path} cannot be written to."
         case sqlite3.SQLITE_READONLY:
-            return f"The last run was cut off while it wrote the history {path}; the next run that may write puts that right."
+            return f"The history {path} cannot be written to."
         case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return f"The history {path} cannot be opened."
         case sqlite3.SQLITE_IOERR:
