@@ -57,7 +57,8 @@ def _linked(temporary: Path, marker: Path) -> bool:
 
 def settle(base_dir: Path, known: str, files: Iterable[tuple[str, int | None]], *, look_only: bool = False) -> tuple[str, str]:
     """Makes sure that ``base_dir`` is the folder of the history, whose marker is ``known`` and whose held files are
-    ``files`` (path, size). Returns the marker and what was done, "" for nothing. ``look_only`` changes nothing.
+    ``files`` (path, size). Returns the marker that it bears then and what was done, "" for nothing. ``look_only`` changes
+    nothing.
 
     Raises BaseDirError where the folder is not ours.
     """
@@ -66,7 +67,7 @@ def settle(base_dir: Path, known: str, files: Iterable[tuple[str, int | None]], 
     if known and there == known:
         return known, ""
     if not recorded:
-        return (known, "") if look_only else _take(base_dir, there)
+        return (there, "") if look_only else _take(base_dir, there)
     if there:
         raise BaseDirError(
             f"base_dir {base_dir} belongs to another history: a history has one base_dir, two configs with two base_dirs need two "
@@ -80,8 +81,9 @@ def settle(base_dir: Path, known: str, files: Iterable[tuple[str, int | None]], 
             "A history has one base_dir; for another folder set another state_dir, too."
         )
     if not look_only:
-        _write(base_dir, known or (known := uuid4().hex))
-    return known, f"base_dir {base_dir} lost its marker, but has the files that the history knows: the marker was written anew"
+        _write(base_dir, there := known or uuid4().hex)
+    written = "will be written anew" if look_only else "was written anew"
+    return there, f"base_dir {base_dir} lost its marker, but has the files that the history knows: the marker {written}"
 
 
 def _take(base_dir: Path, there: str) -> tuple[str, str]:

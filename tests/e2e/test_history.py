@@ -179,6 +179,21 @@ def test_a_subscription_with_a_fault_is_not_taken_for_one_that_is_gone(home: Hom
     assert {name for name in home.files() if name.startswith("Show/")} == {"Show/1.mp3", "Show/2.mp3", "Show/3.mp3"}
 
 
+@pytest.mark.parametrize("held", [True, False], ids=["with its files", "without a file"])
+def test_a_dry_run_on_a_folder_that_lost_its_marker_shows_what_the_next_run_will_do(home: Home, server: Server, held: bool) -> None:
+    show = Show(server, "show").publish(2 if held else 0)
+    home.write(show.subscription())
+    assert home.run().code == 0
+    (home.base / ".poca-base").unlink()
+    show.publish()
+    before = home.tree()
+    done = home.run("--dry-run")
+    assert done.code == 0 and ("Show/3.mp3" if held else "Show/1.mp3") in done.out
+    assert ("will be written anew" in done.err) is held
+    assert home.tree() == before
+    assert home.run().code == 0 and len(home.files()) == (3 if held else 1)
+
+
 # ---------------------------------------------------------------------------------------------------------- history
 
 def test_while_another_poca_makes_the_daily_copy_a_run_leaves_that_to_it(home: Home, server: Server) -> None:
