@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from uuid import uuid4
 
 from poca import media
 from poca.errors import BaseDirError, DiskError
@@ -30,7 +29,7 @@ def read_marker(base_dir: Path) -> str:
 
 def write_marker(base_dir: Path, marker: str, *, first: bool = False) -> str:
     """The marker that the folder bears then: with ``first`` that of another poca which was there before."""
-    temporary = base_dir / f"{MARKER}.{uuid4().hex[:8]}"
+    temporary = base_dir / f"{MARKER}.{os.urandom(4).hex()}"
     try:
         with temporary.open("w", encoding="ascii") as file:
             file.write(f"{marker}\nBy this file poca knows its folder of podcasts. Leave it here.\n")
@@ -81,7 +80,7 @@ def settle(base_dir: Path, known: str, files: Iterable[tuple[str, int | None]], 
             "A history has one base_dir; for another folder set another state_dir, too."
         )
     if not look_only:
-        _write(base_dir, there := known or uuid4().hex)
+        _write(base_dir, there := known or os.urandom(16).hex())
     written = "will be written anew" if look_only else "was written anew"
     return there, f"base_dir {base_dir} lost its marker, but has the files that the history knows: the marker {written}"
 
@@ -89,7 +88,7 @@ def settle(base_dir: Path, known: str, files: Iterable[tuple[str, int | None]], 
 def _take(base_dir: Path, there: str) -> tuple[str, str]:
     """The folder for a history that knows of no file; a marker that is there already is learnt."""
     if not there:
-        there = _write(base_dir, uuid4().hex, first=True)
+        there = _write(base_dir, os.urandom(16).hex(), first=True)
     return there, ""
 
 

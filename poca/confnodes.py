@@ -26,7 +26,7 @@ _DEEPEST = 50               # merges within merges
 _BROKEN = (yaml.YAMLError, RecursionError, ValueError, OverflowError)      # the last two: an escape such as \UFFFFFFFF
 _YAML = "tag:yaml.org,2002:"
 _TEXTS = frozenset(_YAML + name for name in ("str", "int", "float", "bool", "null", "timestamp", "value", "merge"))
-_NOT_YAML = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")     # YAML 1.1, 5.1
+_NOT_YAML = yaml.reader.Reader.NON_PRINTABLE     # YAML 1.1, 5.1
 
 _BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")          # YAML 1.1, 5.4
 
