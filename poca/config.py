@@ -18,11 +18,12 @@ from poca import naming, options, text
 from poca.confnodes import Document, Flaw, flaw_at, is_list, is_null, is_text, kind
 from poca.errors import ConfigError
 from poca.model import Config, Email, Filters, Settings, Subscription
-from poca.options import SECTIONS, Option, Shape
+from poca.options import PROJECT_URL, SECTIONS, Option, Shape
 
 _PASSWORD = re.compile(r"\s*https?://[^/?#]*:[^/?#]*@", re.IGNORECASE)
 
-_STARTER = """\
+_STARTER = f"""\
+# yaml-language-server: $schema={PROJECT_URL}/raw/main/poca/config.schema.json
 # The config of poca. All options with their meanings: sample_config.yaml
 settings:
   base_dir: ~/podcasts        # a folder for each subscription is made in it

@@ -35,7 +35,7 @@ def metadata(wheel: Path) -> Message:
 def test_the_wheel_holds_poca_the_man_pages_and_nothing_else(wheel: Path) -> None:
     modules = {f"poca/{path.relative_to(PACKAGE).as_posix()}" for path in PACKAGE.rglob("*.py")}
     pages = {f"poca-{poca.__version__}.data/data/{page}" for page in PAGES}
-    assert names(wheel) == modules | pages | {"poca/py.typed", "poca/config.schema.json"}
+    assert names(wheel) == modules | pages | {"poca/py.typed", "poca/config.schema.json", "poca/events.schema.json"}
 
 
 def test_the_source_distribution_holds_what_one_needs_to_go_on(distributions: Path) -> None:

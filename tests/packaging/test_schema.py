@@ -54,8 +54,9 @@ def test_it_is_a_schema() -> None:
     Draft7Validator.check_schema(SCHEMA)
 
 
-def test_the_sample_names_it_for_editors_in_its_first_line() -> None:
-    assert SAMPLE.splitlines()[0] == f"# yaml-language-server: $schema={SCHEMA['$id']}"
+@pytest.mark.parametrize("text", [SAMPLE, config.sample()], ids=["sample", "starter"])
+def test_the_sample_and_the_config_to_start_with_name_it_for_editors_in_their_first_line(text: str) -> None:
+    assert text.splitlines()[0] == f"# yaml-language-server: $schema={SCHEMA['$id']}"
     assert SCHEMA["$id"].startswith(options.PROJECT_URL)
 
 

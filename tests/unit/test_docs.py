@@ -8,14 +8,16 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from configparser import ConfigParser
+from importlib.resources import files
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 from docutils.utils import SystemMessage
+from jsonschema import Draft7Validator
 
 import poca
 from poca import app
@@ -33,17 +35,17 @@ def tree(path: Path) -> nodes.document:
     return publish_doctree(path.read_text(encoding="utf-8"), source_path=str(path), settings_overrides=settings)
 
 
-def rows(path: Path, title: str) -> Iterator[list[nodes.entry]]:
-    """The rows below the heading of the table in a section."""
-    section = next(s for s in tree(path).findall(nodes.section) if s[0].astext() == title)
-    table = next(iter(section.findall(nodes.table)))
-    body = next(iter(table.findall(nodes.tbody)))
-    for row in body:
-        yield list(row)
+def script(name: str) -> ModuleType:
+    """One of those that write a document, or by one."""
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / "docs" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def literals(entry: nodes.Element) -> list[str]:
-    return [literal.astext() for literal in entry.findall(nodes.literal)]
+EVENTS = script("events")
+rows, literals = EVENTS.rows, EVENTS.literals
 
 
 # --------------------------------------------------------------------------------------------------- every document
@@ -73,11 +75,7 @@ def test_each_option_of_the_command_line_is_in_the_readme_and_no_other() -> None
 # ----------------------------------------------------------------------------------------------------------- config
 
 def test_the_tables_of_options_are_those_of_the_code() -> None:
-    location = REPOSITORY / "docs" / "tables.py"
-    spec = importlib.util.spec_from_file_location("tables", location)
-    assert spec and spec.loader
-    tables = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tables)
+    tables = script("tables")
     text = tables.DOCUMENT.read_text(encoding="utf-8")
     assert set(re.findall(r"^\.\. begin (\w+)$", text, re.MULTILINE)) == set(tables.SECTIONS)
     assert text == tables.filled(text), "python docs/tables.py writes them anew"
@@ -150,6 +148,23 @@ class Stage:
 
 
 EPISODE = mp3(40)
+SCHEMA = json.loads((files("poca") / "events.schema.json").read_text(encoding="utf-8"))
+
+
+def schema_faults(event: dict[str, object]) -> list[str]:
+    return [f"{event['event']}: {error.message}" for error in Draft7Validator(SCHEMA).iter_errors(event)]
+
+
+def test_the_schema_of_the_events_is_the_one_that_the_tables_give() -> None:
+    assert EVENTS.FILE.read_text(encoding="utf-8") == EVENTS.written(), "python docs/events.py writes it anew"
+    Draft7Validator.check_schema(SCHEMA)
+
+
+def test_the_schema_refuses_what_is_no_event_and_lets_later_ones_pass() -> None:
+    event: dict[str, object] = {"event": "waiting", "time": "2026-01-31T10:00:00Z", "level": "detail", "subscription": "One", "text": "", "until": 1}
+    assert schema_faults(event) == schema_faults({**event, "event": "of later days", "colour": "red"}) == []
+    for wrong in ({"until": "soon"}, {"level": "loud"}, {"time": "now"}, {"subscription": 1}, {"event": "moved"}):
+        assert schema_faults({**event, **wrong}), wrong
 
 
 def test_the_events_of_a_few_runs_have_exactly_the_documented_fields(tmp_path: Path) -> None:
@@ -190,6 +205,7 @@ def test_the_events_of_a_few_runs_have_exactly_the_documented_fields(tmp_path: P
         fields = set(event) - COMMON
         assert set(event) >= COMMON
         assert fields in kinds[str(event["event"])], f"{event['event']} has the fields {sorted(fields)}"
+        assert schema_faults(event) == []
     seen = {str(event["event"]) for event in stage.events}
     # The others need a second poca, a signal or a crash.
     assert set(kinds) - seen == {"busy", "stale", "interrupted", "recovered"}
