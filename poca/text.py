@@ -6,7 +6,6 @@ logged, mailed or put into the text of an exception; titles go through :func:`pl
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -55,13 +54,15 @@ _INLINE = re.compile(
 def plain(text: str) -> str:
     """A title from a feed as plain text on one line: entities undone, also doubled ones, tags of HTML dropped, white
     space folded, control characters and bidi controls dropped. "Me & <3 you" and "a < b" stay as they are."""
+    from html import unescape
+
     text = _clean(text)
     for _ in range(_ROUNDS):
         before = text
         text = _CDATA.sub("", text)
         text = _TAG.sub(_tag_gap, text)
         # Only with its semicolon: "this&region" is no "this®ion".
-        text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
+        text = _ENTITY.sub(lambda entity: unescape(entity[0]), text)
         text = _clean(text)
         if text == before:
             break
