@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: run demo test lint types man dist pythons kill together fuzz clean
+.PHONY: run demo test lint types man dist pythons kill together fuzz mutate clean
 
 run: $(VENV)/installed
 	$(BIN)/poca --config sample_config.yaml
@@ -45,6 +45,10 @@ together: $(VENV)/ready
 fuzz: FEEDS = 200000
 fuzz: $(VENV)/ready
 	$(BIN)/python -m tests.fuzz --feeds $(FEEDS)
+
+mutate: MUTANTS = 200
+mutate: $(VENV)/ready
+	$(BIN)/python -m tests.mutate --mutants $(MUTANTS)
 
 $(VENV)/installed: setup.cfg setup.py pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
