@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from poca import __version__, completion
-from poca.startup import guard_descriptors, utf8_names
+from poca.startup import guard_descriptors, interrupted_silently, utf8_names
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program `poca`; returns its exit code."""
-    guard_descriptors()
-    if argv is None:
-        utf8_names()
-    arguments = parser().parse_args(argv)
-    from poca import run
+    with interrupted_silently():
+        guard_descriptors()
+        if argv is None:
+            utf8_names()
+        arguments = parser().parse_args(argv)
+        from poca import run
 
     return run.main(arguments)
 

@@ -63,7 +63,8 @@ def interruptible() -> Iterator[None]:
             unraisable(what)
 
     handlers = {**dict.fromkeys(_SIGNALS, stop), signal.SIGALRM: again}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    # What the caller has ignored stays so: the SIGINT of `poca &` in a script is meant for another program.
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items() if signal.getsignal(number) is not signal.SIG_IGN}
     sys.unraisablehook = dropped
     try:
         yield

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def guard_descriptors() -> None:
@@ -15,6 +18,19 @@ def guard_descriptors() -> None:
     os.close(descriptor)
     sys.stdout = sys.stdout or io.TextIOWrapper(io.FileIO(1, "w", closefd=False), encoding="utf-8")
     sys.stderr = sys.stderr or io.TextIOWrapper(io.FileIO(2, "w", closefd=False), encoding="utf-8")
+
+
+@contextmanager
+def interrupted_silently() -> Iterator[None]:
+    """While this lasts, before anything is begun that could be brought to an end, Ctrl-C ends the program on the spot, as
+    it does any that does not speak Python. Where the caller has it ignored (``poca &`` in a script) it stays so."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def utf8_names() -> None:

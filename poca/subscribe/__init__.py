@@ -11,20 +11,21 @@ from importlib import import_module
 
 from poca.errors import BaseDirError, ConfigError, EditError, PocaError, StateError
 from poca.report import Lines
-from poca.startup import guard_descriptors, utf8_names
+from poca.startup import guard_descriptors, interrupted_silently, utf8_names
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program `poca-subscribe`; returns its exit code."""
-    from poca.subscribe.commandline import parser
-    from poca.subscribe.desk import Desk
+    with interrupted_silently():
+        from poca.subscribe.commandline import parser
+        from poca.subscribe.desk import Desk
 
-    guard_descriptors()
-    if argv is None:
-        utf8_names()
-    arguments = parser().parse_args(argv)
+        guard_descriptors()
+        if argv is None:
+            utf8_names()
+        arguments = parser().parse_args(argv)
     desk = Desk(arguments, Lines(sys.stdout), Lines(sys.stderr), int(time.time()))
     try:
         module, command = arguments.command

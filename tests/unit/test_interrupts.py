@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from poca.errors import Interrupted
 from poca.interrupts import held, interruptible
+from poca.startup import interrupted_silently
 from poca.state import State
 
 NOW = 1_700_000_000
@@ -84,6 +88,30 @@ def test_the_handlers_of_before_are_back_afterwards() -> None:
     with interruptible():
         assert signal.getsignal(signal.SIGTERM) != before[1]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_ctrl_c_before_anything_is_begun_ends_poca_without_a_word() -> None:
+    code = "import os, signal; from poca.startup import interrupted_silently\nwith interrupted_silently(): os.kill(os.getpid(), signal.SIGINT)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_after_that_ctrl_c_is_what_it_was() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with interrupted_silently():
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is before is signal.default_int_handler
+
+
+@pytest.mark.parametrize("block", [interrupted_silently, interruptible])
+def test_a_signal_that_the_caller_has_ignored_stays_ignored(block: Callable[[], AbstractContextManager[None]]) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with block():
+            os.kill(os.getpid(), signal.SIGINT)
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_signal_within_a_commit_lets_it_be_written_and_more_can_be_written_at_the_end(tmp_path: Path) -> None:
