@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from poca import planner
+from poca.identity import usable_date
 from poca.model import Disk, Fate, Filters, History, Rule, Stranger
 from tests.builders import DAY, NOW, after, carried_out, disk_of, entry, feed, feed_of, held, plan, subscription, titles
 
@@ -321,7 +322,7 @@ class TestAdoption:
         assert made.adopted[0].adopted
 
     @pytest.mark.parametrize(("told", "size", "fits"), [
-        (1000, 1_001_001, False), (100_000_000, 104_999_999, True), (100_000_000, 105_100_000, False),
+        (1000, 1_001_000, True), (1000, 1_001_001, False), (100_000_000, 105_000_000, True), (100_000_000, 105_000_001, False),
     ])
     def test_it_fits_within_the_larger_of_5_percent_and_1_mb(self, told, size, fits):
         assert bool(self.lying_there(size, feed_=feed_of(entry(1, length=told))).adopted) is fits
@@ -423,3 +424,8 @@ class TestFingerprint:
 def test_dates_are_instants_so_a_change_of_the_machines_zone_changes_no_order():
     early = entry(1, published=int(datetime(2023, 1, 1, tzinfo=UTC).timestamp()))
     assert titles(plan(feed_of(early, entry(900)), max_number=1).lacking) == ["Episode 900"]
+
+
+@pytest.mark.parametrize(("ahead", "usable"), [(DAY, True), (DAY + 1, False)])
+def test_a_date_more_than_a_day_ahead_is_none(ahead, usable):
+    assert usable_date(NOW + ahead, NOW) == (NOW + ahead if usable else None)

@@ -586,6 +586,14 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(state_dir: Pat
             acknowledged = len(sizes) - 1
 
 
+def test_a_warning_that_is_told_once_is_new_once_whatever_runs_come_after(state: State) -> None:
+    assert [state.is_new("MP4 has no tag for website"), state.is_new("MP4 has no tag for website"), state.is_new("MP4 has no tag for length")] == [
+        True, False, True]
+    state.close()
+    with closing(State.open(state.path.parent, NOW)) as next_run:
+        assert not next_run.is_new("MP4 has no tag for website") and next_run.marker == ""
+
+
 def test_a_commit_that_was_cut_off_is_undone_by_the_next_run_and_not_seen_by_one_that_only_looks(state: State, tmp_path: Path) -> None:
     state.put("Show", FULL)
     cut = tmp_path / "cut"
