@@ -14,11 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
 import yaml
+from jsonschema import Draft7Validator
 
 from poca.model import Episode, Fate, History
 from poca.state import State
@@ -27,6 +29,7 @@ from tests.server import Answer, Reply, Request, Server
 POCA = Path(sys.executable).with_name("poca")
 DAY = 86_400
 FIRST = 1_700_000_000       # when the first episode of each show came out
+EVENT = Draft7Validator(json.loads((files("poca") / "events.schema.json").read_text(encoding="utf-8")))
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d poca\[(\d+)\] (.+)")
 
 
@@ -111,8 +114,11 @@ class Done:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """Of --json: each line of stdout is one."""
-        return [json.loads(line) for line in self.out.splitlines()]
+        """Of --json: each line of stdout is one, as the schema has it."""
+        told = [json.loads(line) for line in self.out.splitlines()]
+        for event in told:
+            EVENT.validate(event)
+        return told
 
     @property
     def silent(self) -> bool:
