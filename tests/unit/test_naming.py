@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from poca.model import Entry, Subscription
-from poca.naming import Named, fold, folder, folders_alike, original_name, plan_names, template_fault
+from poca.naming import Named, filled_in, fold, folder, folders_alike, original_name, plan_names, template_fault
 
 KEY = "0123456789abcdef"
 DAY = 1_706_745_600         # 2024-02-01 00:00 UTC
@@ -156,6 +156,7 @@ def test_good_templates_have_no_fault(template: str) -> None:
     ("date}", "single }"),
     ("{{date}", "single }"),
     ("../{title}", ".."),
+    ("./{title}", "as a folder"),
     ("a/../{title}", ".."),
     ("/tmp/{title}", "begins with /"),
     ("{title}/", "ends with /"),
@@ -186,6 +187,10 @@ def test_a_fault_of_a_template_is_told(template: str, told: str) -> None:
 ])
 def test_letters_by_level(title: str, permissive: str, ntfs: str, restrictive: str) -> None:
     assert [name(entry(title), level=level) for level in ("permissive", "ntfs", "restrictive")] == [permissive, ntfs, restrictive]
+
+
+def test_in_a_text_that_is_no_name_a_slash_is_a_slash() -> None:
+    assert filled_in("AC/DC: {episode_title}", show(), Named(KEY, entry("Live 1/2"))) == "AC/DC: Live 1/2"
 
 
 @pytest.mark.parametrize("title", [".", "..", " ", "-", "/", "\x00", "\u200b\u200d", "\u202e\u202c", "\u0301", "\ufeff", "\ud800", "...", "-./-."])
