@@ -13,12 +13,14 @@ import ast
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,13 +146,15 @@ def main() -> int:
             shutil.copy(REPOSITORY / name, copy)
         if failing := [module for module in TESTS if not passes(module, copy)]:
             parser.exit(1, f"without any change the tests fail of: {', '.join(failing)}\n")
-        for change in chosen:
-            what = fate(change, copy)
-            fates[what] += 1
-            if what == "survived":
-                print(change, flush=True)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):       # what is known by then is told
+            for change in chosen:
+                what = fate(change, copy)
+                fates[what] += 1
+                if what == "survived":
+                    print(change, flush=True)
     told = ", ".join(f"{count} {what}" for what, count in fates.most_common())
-    print(f"{len(chosen)} of {len(every)} changes in {time.monotonic() - began:.0f} s, seed {arguments.seed}: {told}")
+    print(f"{fates.total()} of {len(every)} changes in {time.monotonic() - began:.0f} s, seed {arguments.seed}: {told}")
     return 0
 
 

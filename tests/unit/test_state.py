@@ -586,6 +586,11 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(state_dir: Pat
             acknowledged = len(sizes) - 1
 
 
+def test_the_folders_around_the_state_dir_are_made(tmp_path: Path) -> None:
+    with closing(State.open(tmp_path / ".local" / "state" / "poca", NOW)):
+        assert (tmp_path / ".local" / "state" / "poca" / "poca.db").is_file()
+
+
 def test_a_warning_that_is_told_once_is_new_once_whatever_runs_come_after(state: State) -> None:
     assert [state.is_new("MP4 has no tag for website"), state.is_new("MP4 has no tag for website"), state.is_new("MP4 has no tag for length")] == [
         True, False, True]
