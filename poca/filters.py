@@ -13,16 +13,12 @@ from functools import lru_cache
 from poca import naming
 from poca.model import Entry, Filters
 
-_NO_FILTERS = Filters()
-
 
 def failing(filters: Filters, entry: Entry, zone: tzinfo | None) -> str:
     """The key of the first filter that the entry does not pass, "" where it passes all.
 
     ``zone``: of hour, weekday and date, None for the machine's own. Patterns must be valid.
     """
-    if filters == _NO_FILTERS:
-        return ""
     return _by_text(filters, entry) or _by_date(filters, entry, zone) or _by_numbers(filters, entry)
 
 

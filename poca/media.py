@@ -301,8 +301,7 @@ def enclosure_rank(mime: str, url: str) -> int | None:
 
     The type decides, unless it says nothing or denies an extension of audio or video (feeds call an .mp3 image/jpeg).
     """
-    if mime not in _EXTENSION_OF_TYPE:
-        mime = _bare(mime)
+    mime = _bare(mime)
     if mime == _TORRENT:
         return None
     if is_media_type(mime):
