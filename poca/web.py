@@ -28,7 +28,7 @@ from poca.model import Settings
 if TYPE_CHECKING:
     from netrc import netrc
 
-    from poca.wire import Limits, Response, Session, Wire
+    from poca.wire import Cookies, Limits, Response, Wire
 
 REDIRECTS = 20
 DAY = 86_400        # seconds: no Retry-After counts for more
@@ -313,17 +313,17 @@ class Web:
         ``aside()``. A caller without ``aside`` does not wait: HostBusy is raised instead, and its ``trail`` is where to go
         on. ``auth_from``: the URL whose login is meant, where that is not ``url`` itself (that of the feed).
         """
-        from poca.wire import Limits, Session
+        from poca.wire import Cookies, Limits
         timeout = self._settings.timeout
         limits = Limits(timeout, WHOLE * timeout if deadline is None else deadline)
-        session = Session(self._connections())
+        cookies = Cookies()         # which go along the redirects and no further
         owner = place(auth_from or url)
         trail = trail or Trail((place(url),))
         try:
             while True:
                 here = trail.way[-1]
                 with self._gate.place(here.host, aside, limits.extend):
-                    response = self._ask(session, here, owner, headers or {}, limits, redirected=len(trail.way) > 1)
+                    response = self._ask(here, owner, headers or {}, cookies, limits, redirected=len(trail.way) > 1)
                     try:
                         location = response.headers.get("Location", "") if response.status in (301, 302, 303, 307, 308) else ""
                         if not location:
@@ -337,13 +337,13 @@ class Web:
         except Busy as busy:
             raise HostBusy(here.host, busy.seconds, trail) from None
 
-    def _ask(self, session: Session, there: Place, owner: Place, headers: Mapping[str, str], limits: Limits, *, redirected: bool) -> Response:
+    def _ask(self, there: Place, owner: Place, headers: Mapping[str, str], cookies: Cookies, limits: Limits, *, redirected: bool) -> Response:
         """One request to one host."""
         from poca.wire import ask
-        sent = {"User-Agent": self._useragent, "Accept": "*/*", "Accept-Encoding": "identity", **headers}
+        sent = {"User-Agent": self._useragent, "Accept": "*/*", "Accept-Encoding": "identity", "Connection": "keep-alive", **headers}
         login = _login(there.user or (owner.user if _shares_login(owner, there) else "")) or self._netrc_login(there.host)
         try:
-            return ask(session, there.url, sent, login, self._proxies.find(there), limits)
+            return ask(self._connections(), there.url, sent, cookies, login, self._proxies.find(there), limits)
         except WebError as error:
             error.host = there.host
             if redirected:

@@ -1,6 +1,6 @@
 """Requests on which every wait ends on time (owns requests and urllib3).
 
-A session of requests sends, urllib3 keeps the connections of all threads; what is added here is how long a request may
+An adapter of requests sends, urllib3 keeps the connections of all threads; what is added here is how long a request may
 take. Neither library bounds an answer as a whole: a server that drips a byte now and then holds a thread for ever. So the
 connections have sockets whose every wait is no longer than what is left of the request. The one wait that no socket
 bounds is the look-up of a name: it is done by a thread of its own, which is left behind when it takes too long.
@@ -27,8 +27,10 @@ from typing import Any
 
 import requests
 import urllib3
-from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.adapters import HTTPAdapter
 from requests.auth import HTTPBasicAuth
+from requests.cookies import RequestsCookieJar as Cookies
+from requests.cookies import extract_cookies_to_jar
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
@@ -233,21 +235,6 @@ class _Adapter(HTTPAdapter):
         """The context knows whom to trust."""
 
 
-class Session(requests.Session):
-    """Made for each answer, so that cookies go along its redirects and no further."""
-
-    def __init__(self, wire: Wire) -> None:
-        super().__init__()
-        self.names, self._wire = wire.names, wire
-        self.trust_env = False
-
-    def get_adapter(self, url: str) -> BaseAdapter:
-        return self._wire.adapter(url.partition(":")[0])
-
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """None: requests would read the whole body of a redirect, whether or not it is to follow it."""
-
-
 class Wire:
     """All connections of a run, those that were read to the end are kept."""
 
@@ -292,15 +279,16 @@ def _trusted(env: Mapping[str, str]) -> ssl.SSLContext:
 # ------------------------------------------------------------------------------------------------- requests, answers
 
 def ask(
-    session: Session, url: str, headers: Mapping[str, str], login: tuple[bytes, bytes] | None, proxy: str, limits: Limits,
+    wire: Wire, url: str, headers: Mapping[str, str], cookies: Cookies, login: tuple[bytes, bytes] | None, proxy: str, limits: Limits,
 ) -> Response:
-    """One GET, up to the headers of the answer, redirects not followed. ``proxy``: an http:// URL, "" for none. Raises
-    WebError."""
+    """One GET, up to the headers of the answer, redirects not followed. ``cookies``: those to send, and those of the
+    answer then, too; ``proxy``: an http:// URL, "" for none. Raises WebError."""
     # As bytes: what servers gave, such as an ETag, goes back whatever it begins with.
     sent = {name: value.encode("latin-1") for name, value in headers.items()}
     auth = HTTPBasicAuth(*login) if login else None
-    proxies = {url.partition(":")[0]: proxy} if proxy else {}
-    _this.names, _this.limits, limits.pause = session.names, limits, math.inf
+    scheme = url.partition(":")[0]
+    proxies = {scheme: proxy} if proxy else {}
+    _this.names, _this.limits, limits.pause = wire.names, limits, math.inf
     while True:
         limits.connected = limits.kept = limits.ended = False
         try:
@@ -308,7 +296,10 @@ def ask(
         except TimeoutError:
             raise _too_late(limits, 0) from None
         try:
-            answer = session.get(url, headers=sent, auth=auth, proxies=proxies, timeout=wait, stream=True, allow_redirects=False)
+            request = requests.Request("GET", url, sent, cookies=cookies, auth=auth).prepare()
+            answer = wire.adapter(scheme).send(request, stream=True, timeout=wait, proxies=proxies)
+            if "Set-Cookie" in answer.headers:
+                extract_cookies_to_jar(cookies, request, answer.raw)
             return Response(answer, limits)
         except FAULTS as error:
             cause = _cause(error)
