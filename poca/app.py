@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +20,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser().parse_args(argv)
         from poca import run
 
-    return run.main(arguments)
+    code = run.main(arguments)
+    gc.freeze()     # else Python looks through all that there is once more, only to end
+    return code
 
 
 def parser() -> ArgumentParser:

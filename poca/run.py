@@ -35,6 +35,8 @@ HANDOVER = 0.001        # seconds after which a thread that reads a feed lets th
 
 def main(arguments: Namespace) -> int:
     """What `poca` does with its arguments; returns its exit code."""
+    # A run makes values by the hundred thousand, and hardly any go in a circle.
+    gc.set_threshold(20_000, 50, 100)
     errors = Lines(sys.stderr)
     try:
         config = _config(arguments)
@@ -245,7 +247,6 @@ class _Run:
 
         web = self.web()
         sys.setswitchinterval(HANDOVER)
-        gc.set_threshold(20_000, 50, 100)       # a feed is thousands of values, and none of them goes in a circle
         executor = Executor(self.settings, state, web, self.tell, progress=progress)
         for title in histories:
             if executor.recover(histories[title]):
