@@ -7,11 +7,29 @@ library has passed :func:`poca.text.shown`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from poca import text
 from poca.errors import PocaError
 from poca.model import Cover, Episode, Event, Failure, Lacking, Level, Plan, Verdict, Waiting
+
+
+@dataclass(slots=True)
+class Sums:
+    """What the run has come to, for its last line."""
+
+    asked: int = 0
+    unchanged: int = 0
+    waiting: int = 0
+    failed: int = 0             # feeds
+    downloaded: int = 0
+    downloaded_bytes: int = 0
+    downloads_failed: int = 0
+    removed: int = 0
+    freed: int = 0              # bytes
+    deleted_by_user: int = 0
+    adopted: int = 0
 
 
 def when(instant: int) -> str:

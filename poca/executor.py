@@ -12,15 +12,19 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from queue import Empty, Queue
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from poca import events, files, locks, planner, recovery
+from poca import events, files, locks, recovery
 from poca.errors import PocaError
 from poca.model import Event, Failure, History, Level, Plan, Report, Rule, Settings, Subscription, Unchanged, Waiting
+from poca.patience import LONGEST_PAUSE_FEED, fingerprint, next_try
 from poca.state import State
-from poca.steps import Outcome, Progress, Steps, Tell, Work, next_try
 from poca.web import Web
+
+if TYPE_CHECKING:
+    from poca.steps import Progress, Steps, Tell, Work
 
 T = TypeVar("T")
 
@@ -93,13 +97,19 @@ class Executor:
         clock: Callable[[], int] = lambda: int(time.time()), chance: Callable[[], float] = random.random, link: files.Link = os.link,
     ) -> None:
         self.settings, self.state, self.web, self.tell = settings, state, web, tell
-        self.clock, self.link = clock, link
-        self.steps = Steps(settings, state, web, tell, progress, clock, link, chance)
-        self.sums = self.steps.sums
+        self.progress, self.clock, self.chance, self.link = progress, clock, chance, link
+        self.sums = events.Sums()
         self.moved: list[tuple[Subscription, str]] = []
         self.answered = False                           # some feed was; else the network may be to blame
         self.unheard: list[Failure] = []                # failures that wait for that to be known
         self.open: dict[str, Work] = {}                 # by title
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Needed with the first plan: an hour with nothing new has none."""
+        from poca.steps import Steps
+
+        return Steps(self.settings, self.state, self.web, self.tell, self.progress, self.clock, self.link, self.chance, self.sums)
 
     def recover(self, history: History) -> bool:
         """Puts right what a crash left half done; True when the history has changed and is to be read again."""
@@ -178,7 +188,7 @@ class Executor:
         failures, then = history.failures, None
         if counts:
             failures += 1
-            then = next_try(self.clock(), failures, patience=3, most=planner.LONGEST_PAUSE_FEED, retry_after=failure.retry_after)
+            then = next_try(self.clock(), failures, patience=3, most=LONGEST_PAUSE_FEED, retry_after=failure.retry_after)
             self.state.feed_failed(history.title, failure.subscription.url, failure.error, failures, then)
         self.tell(events.feed_failed(failure, history.last_good, failures, then))
 
@@ -189,6 +199,8 @@ class Executor:
     # ------------------------------------------------------------------------------------------------------- plans
 
     def _plan(self, plan: Plan) -> Later | None:
+        from poca.steps import Work
+
         self._heard()
         work = Work(plan, plan.generation, list(plan.lacking), list(plan.unwanted))
         with self._turn(work) as mine:
@@ -257,6 +269,8 @@ class Executor:
             self.tell(events.step_failed(title, f"{plan.error}: nothing is deleted; asked again in the next run"))
 
     def _carry_on(self, work: Work, now: float) -> Later | None:
+        from poca.steps import Outcome
+
         coming, work.lacking = work.lacking, []
         for one in coming:
             if self.steps.disk_full or work.stopped:
@@ -284,7 +298,7 @@ class Executor:
     def _close(self, work: Work) -> None:
         spared = any(verdict.rule is Rule.SPARED for verdict in work.plan.verdicts)
         good = work.complete and not (work.missing or work.plan.waiting or spared)
-        self.state.settle(work.title, planner.fingerprint(work.plan.subscription) if good else "")
+        self.state.settle(work.title, fingerprint(work.plan.subscription) if good else "")
         self._abandon(work.title)
 
     def _abandon(self, title: str) -> None:

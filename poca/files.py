@@ -47,12 +47,18 @@ def tagging_copy(part: str) -> str:
 
 def inside(base: Path, relative: str) -> Path:
     """The absolute path of ``relative``. Raises DiskError where that is not below ``base``, by dots or by links."""
-    path = base / relative
-    with on_disk(f"cannot look at {relative}"):
-        parent, root = Path(os.path.realpath(path.parent)), Path(os.path.realpath(base))
-    if ".." in path.parts or not relative or relative.startswith("/") or not parent.is_relative_to(root):
+    steps = relative.split("/")
+    if ".." in steps or not relative or relative.startswith("/") or _leads_out(base, steps[:-1]):
         raise DiskError(f"{relative} is not within base_dir, so it is left alone")
-    return path
+    return base / relative
+
+
+def _leads_out(base: Path, steps: Sequence[str]) -> bool:
+    """Whether a link among the folders leads to elsewhere. Where there is none, there is nothing to follow."""
+    with on_disk(f"cannot look at {'/'.join(steps)}"):
+        if not any(base.joinpath(*steps[:count]).is_symlink() for count in range(1, len(steps) + 1)):
+            return False
+        return not Path(os.path.realpath(base.joinpath(*steps))).is_relative_to(os.path.realpath(base))
 
 
 def make_folder(base: Path, relative: str) -> Path:
@@ -61,6 +67,8 @@ def make_folder(base: Path, relative: str) -> Path:
     steps = folder.relative_to(base).parts
     for count in range(1, len(steps) + 1):
         part_way = base.joinpath(*steps[:count])
+        if part_way.is_dir():
+            continue
         try:
             with contextlib.suppress(FileExistsError):
                 part_way.mkdir()
@@ -116,8 +124,8 @@ def give_name(base: Path, part: Path, names: Sequence[str], about_to: Callable[[
 def _is_taken(target: Path) -> bool:
     """Also by a name that differs in letter case or composition only: other systems could not tell the two apart."""
     alike = naming.fold(target.name)
-    with on_disk(f"cannot read the folder {target.parent.name}"):
-        return any(naming.fold(there.name) == alike for there in target.parent.iterdir())
+    with on_disk(f"cannot read the folder {target.parent.name}"), os.scandir(target.parent) as there:
+        return any(naming.fold(entry.name) == alike for entry in there)
 
 
 def _move(part: Path, target: Path, link: Link) -> bool:

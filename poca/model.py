@@ -239,7 +239,7 @@ class History:
     validators: Validators = Validators()
     body_hash: str = ""
     packed: bytes = b""         # the feed as last read; poca.feed.unpack
-    settled: str = ""           # under these options (planner.fingerprint) the last plan left nothing to do
+    settled: str = ""           # under these options (patience.fingerprint) the last plan left nothing to do
     episodes: tuple[Episode, ...] = ()
     failures: int = 0           # of the feed, in a row
     error: str = ""

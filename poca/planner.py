@@ -6,17 +6,16 @@ make up the pool, which of the pool are to be held, and what that means for the 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import NamedTuple
 
-from poca import __version__, filters, media, naming
+from poca import filters, media, naming
 from poca.identity import DAY, Known, identify, place_outside, usable_date
-from poca.model import Disk, Entry, Episode, Fate, FeedDoc, Filters, History, Lacking, Plan, Rule, Stage, Stranger, Subscription, Verdict
+from poca.model import Disk, Entry, Episode, Fate, FeedDoc, History, Lacking, Plan, Rule, Stage, Stranger, Subscription, Verdict
+from poca.patience import LONGEST_PAUSE_EPISODE, NO_FILTERS, waits
 
 NO_LIMIT = 1 << 60
-LONGEST_PAUSE_FEED, LONGEST_PAUSE_EPISODE = DAY, 7 * DAY      # seconds after a failure
 HAD = {Fate.DELETED: Rule.DELETED, Fate.MARKED: Rule.MARKED}
 ADOPTION_SHARE, ADOPTION_BYTES = 0.05, 1_000_000      # how far a file's size may be from what the feed tells
 
@@ -83,31 +82,6 @@ def plan(subscription: Subscription, history: History, disk: Disk, feed: FeedDoc
     )
 
 
-_NO_FILTERS = Filters()
-_FILTERS = tuple(field.name for field in fields(Filters))
-_OPTIONS = tuple(field.name for field in fields(Subscription) if field.name not in ("title", "url", "category"))
-
-
-def fingerprint(subscription: Subscription) -> str:
-    """Equal for options under which the same feed, history and disk give the same plan."""
-
-    def canonical(value: object) -> object:
-        if isinstance(value, frozenset):
-            return sorted(value)
-        if isinstance(value, Filters):
-            return [] if value == _NO_FILTERS else [canonical(getattr(value, name)) for name in _FILTERS]
-        return str(value)
-
-    options = [canonical(getattr(subscription, name)) for name in _OPTIONS]
-    return hashlib.sha256(repr((__version__, options)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def waits(next_try: int | None, now: int, longest: int) -> bool:
-    """Whether ``next_try`` is still to come. One that is farther away than the longest pause was reckoned by a clock that
-    went wrong, and counts for nothing: else a clock that stood in next year for an hour would keep a feed waiting until then."""
-    return next_try is not None and now < next_try <= now + longest
-
-
 KEPT = frozenset({Rule.HELD, Rule.WANTED, Rule.ADOPTED, Rule.STAND_IN, Rule.SPARED})
 PAST = frozenset({Rule.MAX_NUMBER, Rule.MAX_DAYS})
 
@@ -137,7 +111,7 @@ def _followed(known: Known) -> Episode:
 
 
 def _items(subscription: Subscription, known: Sequence[Known], records: Mapping[str, Episode]) -> list[_Item]:
-    none = subscription.filters == _NO_FILTERS
+    none = subscription.filters == NO_FILTERS
 
     def failing(entry: Entry) -> str:
         return "" if none else filters.failing(subscription.filters, entry, subscription.timezone)

@@ -323,6 +323,8 @@ class _Run:
 
     def follow_moves(self, moved: Sequence[tuple[Subscription, str]]) -> None:
         """Writes the new addresses of feeds into the config, or says what to write."""
+        if not moved:
+            return
         from poca import confedit, conffile
         from poca.text import shown_url
 

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -323,9 +324,14 @@ class State:
             self._upsert(table, keys, values)
 
     def _upsert(self, table: str, keys: tuple[str, ...], values: Mapping[str, object]) -> None:
-        names = ", ".join(values)
-        rest = [name for name in values if name not in keys]
-        changes = ", ".join(f"{name} = excluded.{name}" for name in rest)
-        differs = " OR ".join(f"{table}.{name} IS NOT excluded.{name}" for name in rest)
-        self._db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(values))}) "
-                         f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes} WHERE {differs}", to_sql(*values.values()))
+        self._db.execute(_upserting(table, keys, tuple(values)), to_sql(*values.values()))
+
+
+@cache
+def _upserting(table: str, keys: tuple[str, ...], names: tuple[str, ...]) -> str:
+    """The statement that makes a row, or changes it where anything differs."""
+    rest = [name for name in names if name not in keys]
+    changes = ", ".join(f"{name} = excluded.{name}" for name in rest)
+    differs = " OR ".join(f"{table}.{name} IS NOT excluded.{name}" for name in rest)
+    return (f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "
+            f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes} WHERE {differs}")

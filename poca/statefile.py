@@ -69,6 +69,8 @@ def to_sql(*values: object) -> tuple[object, ...]:
 
 def _value(value: object) -> object:
     if isinstance(value, str):
+        if value.isascii():
+            return str(value)
         try:
             value.encode()
         except UnicodeEncodeError:      # a lone surrogate, as in a file name that is no UTF-8, is nothing for a TEXT

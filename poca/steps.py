@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from poca import basedir, events, files, media, naming, planner, text
+from poca import basedir, events, files, media, naming, text
 from poca.errors import DiskError, DiskFullError, TagError, Trouble, WebError
 from poca.model import Episode, Event, Fate, Lacking, Level, Plan, Settings, Stage
+from poca.patience import LONGEST_PAUSE_EPISODE, next_try
 from poca.state import State
 from poca.web import HostBusy, Trail, Web
 
@@ -24,29 +25,11 @@ if TYPE_CHECKING:
     from poca.download import Downloaded
 
 MB = 1_000_000
-HOUR, DAY = 3600, 86_400
 PAUSES = (1.0, 3.0)             # seconds before the second and the third try of a download within the run
 UNREACHABLE = 2                 # connect failures after which a host's other downloads of the run fail at once
 
 Tell = Callable[[Event], None]
 Progress = Callable[[str, str, int, int | None], None]      # subscription, episode, bytes so far, bytes in all
-
-
-@dataclass(slots=True)
-class Sums:
-    """What the run has come to, for its last line."""
-
-    asked: int = 0
-    unchanged: int = 0
-    waiting: int = 0
-    failed: int = 0             # feeds
-    downloaded: int = 0
-    downloaded_bytes: int = 0
-    downloads_failed: int = 0
-    removed: int = 0
-    freed: int = 0              # bytes
-    deleted_by_user: int = 0
-    adopted: int = 0
 
 
 class Wait(NamedTuple):
@@ -89,12 +72,12 @@ class Steps:
 
     def __init__(
         self, settings: Settings, state: State, web: Web, tell: Tell, progress: Progress, clock: Callable[[], int], link: files.Link,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] = random.random, sums: events.Sums | None = None,
     ) -> None:
         self.settings, self.state, self.web, self.tell = settings, state, web, tell
         self.progress, self.clock, self.link, self.chance = progress, clock, link, chance
         self.base: Path = settings.base_dir
-        self.sums = Sums()
+        self.sums = sums or events.Sums()
         self.unreachable: Counter[str] = Counter()
         self.disk_full = False
 
@@ -238,7 +221,7 @@ class Steps:
         episode = self._current(work, one)
         failures = episode.failures + 1
         patience = 2 if error.status in (404, 410) or error.trouble in (Trouble.TEXT, Trouble.TOO_LARGE) else 3
-        then = next_try(self.clock(), failures, patience=patience, most=planner.LONGEST_PAUSE_EPISODE, retry_after=error.retry_after)
+        then = next_try(self.clock(), failures, patience=patience, most=LONGEST_PAUSE_EPISODE, retry_after=error.retry_after)
         self._put(work, replace(episode, fate=Fate.PENDING, failures=failures, error=text.shown(str(error)), next_try=then))
         self._without_its_part(work, one)
         work.counts["failed"] += 1
@@ -342,14 +325,6 @@ class Steps:
 
 def _without_part(episode: Episode) -> Episode:
     return replace(episode, stage=Stage.NONE, part="", part_etag="", part_total=None)
-
-
-def next_try(now: int, failures: int, *, patience: int, most: int, retry_after: int | None) -> int | None:
-    """The instant before which a failed feed or episode is not tried again; None: in the next run. ``patience`` is the
-    number of failures in a row with which the pauses begin, ``most`` the longest pause in seconds."""
-    pause = 0 if failures < patience else min(2 * HOUR * 2 ** min(failures - patience, 16), most)
-    pause = max(pause, min(retry_after or 0, DAY))
-    return now + pause if pause > 0 else None
 
 
 def _extension(came: Downloaded, one: Lacking) -> str:

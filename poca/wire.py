@@ -29,8 +29,7 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 from requests.auth import HTTPBasicAuth
-from requests.cookies import RequestsCookieJar as Cookies
-from requests.cookies import extract_cookies_to_jar
+from requests.cookies import RequestsCookieJar, extract_cookies_to_jar
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
@@ -45,6 +44,8 @@ DRAIN_TIME = 0.5    # seconds that this may take
 COOKIE = 4096       # characters (RFC 6265, 6.1); with a longer one no cookie of the answer is taken
 ENOUGH = 16         # look-ups without an answer, after which the name service counts as out of reach
 FAULTS = (OSError, HTTPError, http.client.HTTPException, ValueError)    # what the libraries raise
+
+Cookies = RequestsCookieJar
 
 urllib3.disable_warnings(SystemTimeWarning)     # a clock that is wrong is told by poca itself
 
@@ -299,7 +300,7 @@ def ask(
             request = requests.Request("GET", url, sent, cookies=cookies, auth=auth).prepare()
             answer = wire.adapter(scheme).send(request, stream=True, timeout=wait, proxies=proxies)
             if "Set-Cookie" in answer.headers:
-                extract_cookies_to_jar(cookies, request, answer.raw)
+                extract_cookies_to_jar(cookies, request, answer.raw)    # type: ignore[no-untyped-call]
             return Response(answer, limits)
         except FAULTS as error:
             cause = _cause(error)

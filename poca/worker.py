@@ -16,11 +16,11 @@ from queue import Queue
 from threading import Event, Lock, Thread
 from typing import NamedTuple
 
-from poca import basedir, planner
+from poca import basedir
 from poca.errors import DiskError, FeedError, Trouble, WebError
 from poca.fetch import Body, Unmodified, fetch
-from poca.identity import identify
 from poca.model import Cover, Disk, Failure, Fate, FeedDoc, Fetched, History, Report, Settings, Subscription, Unchanged, Validators, Waiting
+from poca.patience import LONGEST_PAUSE_FEED, fingerprint, waits
 from poca.web import Web
 
 
@@ -125,7 +125,7 @@ class SubscriptionThread(Thread):
 
 def make_report(task: Task, web: Web, crew: Crew) -> Report:
     history, subscription = task.history, task.subscription
-    if history.next_try is not None and planner.waits(history.next_try, task.now, planner.LONGEST_PAUSE_FEED) and not task.asked:
+    if history.next_try is not None and waits(history.next_try, task.now, LONGEST_PAUSE_FEED) and not task.asked:
         return Waiting(subscription, history.next_try, history.error)
     answered = False
     try:
@@ -147,6 +147,8 @@ def make_report(task: Task, web: Web, crew: Crew) -> Report:
         feed, fetched, moved, notes = _moved(task, web, crew, answer, feed, fetched)
         recorded = (e.path for e in history.episodes if e.path and e.fate is Fate.HELD)
         disk = Disk(present, basedir.strangers(task.settings.base_dir, subscription.folder, recorded))
+        from poca import planner
+
         with crew.reading:
             plan = planner.plan(subscription, history, disk, feed, task.now)
         cover = _cover(task, web, crew, answer, feed)
@@ -173,7 +175,7 @@ def _ask(task: Task, web: Web, crew: Crew, url: str = "", *, anew: bool = False)
 def _nothing_to_plan(task: Task, present: dict[str, int]) -> bool:
     """Whether an unchanged feed leaves nothing to decide: options, disk and failures are as the last plan left them."""
     history, subscription = task.history, task.subscription
-    if subscription.max_days or not history.settled or history.settled != planner.fingerprint(subscription):
+    if subscription.max_days or not history.settled or history.settled != fingerprint(subscription):
         return False
     return present == {e.path: e.size for e in history.episodes if e.fate is Fate.HELD}
 
@@ -217,6 +219,8 @@ def _moved(task: Task, web: Web, crew: Crew, answer: Unmodified | Body, feed: Fe
 
 
 def _must_know(task: Task, feed: FeedDoc, url: str) -> None:
+    from poca.identity import identify
+
     if not any(known.record for known in identify(feed.entries, task.history.episodes, task.now)):
         from poca.text import shown_url
 

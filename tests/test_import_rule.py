@@ -38,7 +38,7 @@ EDGES: dict[str, tuple[set[str], set[str]]] = {
     "executor": (set(), {"web", "download", "tagging", "cover", "state", "locks", "files", "basedir"}),
 }
 ROOM_OF = {
-    "options": "config", "confnodes": "config", "yamltext": "confedit", "wire": "web", "gate": "web",
+    "options": "config", "confnodes": "config", "yamltext": "confedit", "patience": "planner", "wire": "web", "gate": "web",
     "feedfast": "feed", "feedmend": "feed", "feedraw": "feed", "feeddates": "feed", "payload": "tagging", "statefile": "state",
     "tables": "report", "run": "app", "steps": "executor", "recovery": "executor", "renames": "executor",
 }

@@ -11,12 +11,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from poca import naming, planner
+from poca import naming, patience
 from poca.feed import parse_feed
 from poca.filters import failing
 from poca.model import Entry, Fate, Filters, Rule
 from poca.naming import Named
-from poca.steps import next_try
+from poca.patience import next_try
 from tests.builders import DAY, NOW, after, carried_out, disk_of, entry, feed, feed_of, held, plan, subscription, titles
 from tests.server import Reply, Server
 from tests.world import Done, Home, Show
@@ -140,15 +140,15 @@ def test_an_episode_waits_for_its_next_try_for_a_week_at_most(away: int, waiting
 
 @pytest.mark.parametrize(("away", "waiting"), [(1, True), (DAY, True), (DAY + 1, False), (YEAR, False), (0, False)])
 def test_a_feed_waits_for_its_next_try_for_a_day_at_most(away: int, waiting: bool) -> None:
-    assert planner.waits(NOW + away, NOW, planner.LONGEST_PAUSE_FEED) is waiting
+    assert patience.waits(NOW + away, NOW, patience.LONGEST_PAUSE_FEED) is waiting
 
 
 @pytest.mark.parametrize("failures", [1, 2, 3, 5, 50, 10**6])
 @pytest.mark.parametrize("asked_for", [None, 0, -5, 60, YEAR, 10**18])
-@pytest.mark.parametrize("longest", [planner.LONGEST_PAUSE_FEED, planner.LONGEST_PAUSE_EPISODE])
+@pytest.mark.parametrize("longest", [patience.LONGEST_PAUSE_FEED, patience.LONGEST_PAUSE_EPISODE])
 def test_no_pause_is_longer_than_what_is_waited_for(failures: int, asked_for: int | None, longest: int) -> None:
     then = next_try(NOW, failures, patience=3, most=longest, retry_after=asked_for)
-    assert then is None or planner.waits(then, NOW, longest)
+    assert then is None or patience.waits(then, NOW, longest)
 
 
 def test_a_clock_before_the_last_run_deletes_nothing_but_downloads() -> None:

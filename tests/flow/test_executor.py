@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from poca import basedir, files, locks, planner
+from poca import basedir, files, locks, patience, planner
 from poca.errors import Interrupted
 from poca.events import plan_event, plan_values
 from poca.executor import Executor, Later
@@ -803,7 +803,7 @@ def test_the_feed_is_recorded_and_its_failures_forgotten(desk: Desk) -> None:
 def test_a_good_plan_settles_and_one_that_dies_in_the_middle_does_not(desk: Desk) -> None:
     entries = [desk.entry(1, mp3(4))]
     desk.run(*entries)
-    fingerprint = planner.fingerprint(builders.subscription())
+    fingerprint = patience.fingerprint(builders.subscription())
     assert desk.state.history("Show").settled == fingerprint
 
     def die(*_: object) -> None:

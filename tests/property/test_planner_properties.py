@@ -93,8 +93,10 @@ def test_what_cannot_be_trusted_deletes_nothing(feed, history, options, fault):
 @given(feeds, histories(), options(), st.sampled_from(["nothing like it", "^$", "1"]))
 def test_a_filter_that_lets_less_through_deletes_nothing_that_stood_without_it(feed, history, options, pattern):
     history = carried_out(plan(feed, history, **options), history)
+    # What was kept in the place of a failed one loses its place with that one.
+    kept_for_another = {verdict.key for verdict in plan(feed, history, **options).verdicts if verdict.rule is Rule.STAND_IN}
     made = plan(feed, history, **{**options, "filters": replace(options["filters"], title=pattern)})
-    assert made.unwanted == ()
+    assert {episode.key for episode in made.unwanted} <= kept_for_another
 
 
 @given(feeds, histories(), options(), st.data())

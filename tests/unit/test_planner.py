@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from poca import planner
+from poca import patience
 from poca.identity import usable_date
 from poca.model import Disk, Fate, Filters, History, Rule, Stranger
 from tests.builders import DAY, NOW, after, carried_out, disk_of, entry, feed, feed_of, held, plan, subscription, titles
@@ -406,15 +406,15 @@ class TestFingerprint:
         [{"max_number": 3}, {"rename": "{date}"}, {"filters": Filters(title="x" * 300)}, {"timezone": UTC}, {"from_the_top": True}],
     )
     def test_it_changes_with_whatever_the_plan_depends_on(self, options):
-        assert planner.fingerprint(subscription(**options)) != planner.fingerprint(subscription())
+        assert patience.fingerprint(subscription(**options)) != patience.fingerprint(subscription())
 
     def test_it_stays_in_another_process(self):
         import subprocess
         import sys
 
         code = (
-            "from poca import planner; from poca.model import *;"
-            "print(planner.fingerprint(Subscription('S', 'u', filters=Filters(episode_types=frozenset({'full', 'bonus', 'trailer'})))))"
+            "from poca import patience; from poca.model import *;"
+            "print(patience.fingerprint(Subscription('S', 'u', filters=Filters(episode_types=frozenset({'full', 'bonus', 'trailer'})))))"
         )
         seen = {subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True).stdout for seed in "123"}
         assert len(seen) == 1
