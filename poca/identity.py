@@ -52,6 +52,9 @@ def usable_date(published: int | None, now: int) -> int | None:
 
 def _once(entries: Iterable[Entry]) -> list[Entry]:
     """The entries without those listed again: one guid (or none), one URL, and one title or one date."""
+    entries = list(entries)
+    if len({(entry.guid, entry.url) for entry in entries}) == len(entries):
+        return entries
     listed: list[Entry] = []
     seen: set[tuple[object, ...]] = set()
     for entry in entries:
@@ -97,6 +100,8 @@ URL_TITLE = _Evidence(lambda e: _both(e.url, e.title), lambda r: _both(r.url, r.
 
 def _matches(listed: Sequence[Entry], records: Sequence[Episode]) -> dict[int, Episode]:
     """The entries' records, by the entries' index. A guid that several share, now or in the history, identifies none."""
+    if not records:
+        return {}
     guids, urls = Counter(entry.guid for entry in listed), Counter(entry.url for entry in listed)
     recorded = Counter(record.guid for record in records)
     entries = dict(enumerate(listed))

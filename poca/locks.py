@@ -8,6 +8,7 @@ is protected: opening a lock may change the file it is on.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -35,8 +36,7 @@ def copy_lock(state_dir: Path) -> AbstractContextManager[bool]:
 
 def log_lock(path: Path, wait: float = PATIENCE) -> AbstractContextManager[bool]:
     """The right to write to the log at ``path``. Yields whether it was had within ``wait`` seconds. Raises StateError."""
-    log = path.resolve()
-    return _held(log.with_name(f"{log.name}.lock"), wait, StateError)
+    return _held(Path(f"{os.path.realpath(path)}.lock"), wait, StateError)
 
 
 def config_lock(path: Path, wait: float = PATIENCE) -> AbstractContextManager[bool]:

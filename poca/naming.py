@@ -170,10 +170,11 @@ def original_name(url: str) -> str:
         return raw.decode("latin-1")
 
 
-def _original_stem(name: str) -> str:
-    name = name.strip()
+def _original_parts(url: str) -> tuple[str, str]:
+    """The name in a URL without its extension, and the extension with its dot, "" where it is none of audio or video."""
+    name = original_name(url).strip()
     extension = media.media_extension(name)
-    return name[:-len(extension)] if extension else _SCRIPT.sub("", name)
+    return (name[:-len(extension)], extension) if extension else (_SCRIPT.sub("", name), "")
 
 
 def moment(instant: int | None, zone: tzinfo | None) -> datetime | None:
@@ -287,7 +288,7 @@ class _Source(NamedTuple):
 
     named: Named
     subscription: Subscription
-    original: str               # the name in the URL
+    original: str               # the name in the URL, without its extension
 
 
 def _value(field: _Field, source: _Source) -> str:
@@ -303,7 +304,7 @@ def _value(field: _Field, source: _Source) -> str:
         case "uid":
             return entry.guid or source.named.key
         case "org_name":
-            return _original_stem(source.original)
+            return source.original
         case "author":
             return entry.author
         case _:
@@ -369,7 +370,7 @@ def _rendered(part: _Part, source: _Source, level: str) -> str:
 
 def filled_in(template: str, subscription: Subscription, named: Named) -> str:
     """A text that is no name, a value of ``metadata``, its fields filled in as the feed tells them; without fault."""
-    source = _Source(named, subscription, original_name(named.entry.url))
+    source = _Source(named, subscription, _original_parts(named.entry.url)[0])
     return "/".join(_filled(part, source, str.strip) for part in _parsed(template))
 
 
@@ -394,12 +395,13 @@ class _Draft(NamedTuple):
     def path(self, stage: int, longest: int = LONGEST) -> str:
         room = longest - (len(self.extension) or _ROOM_FOR_EXTENSION)
         key = self.named.key
-        suffix = ("", "", f"-{key[:6]}", f"-{key}")[stage]
+        suffix = "" if stage < 2 else f"-{key[:6]}" if stage == 2 else f"-{key}"
         leaf = _fit(self.leaf, room - len(suffix), self.level)
         if stage and (day := self.day) and day not in leaf:
             suffix = f"-{day}{suffix}"
             leaf = _fit(self.leaf, room - len(suffix), self.level)
-        return "/".join((self.folders[0], *(_fit(name, longest, self.level) for name in self.folders[1:]), leaf + suffix))
+        below = [_fit(name, longest, self.level) for name in self.folders[1:]] if len(self.folders) > 1 else ()
+        return "/".join((self.folders[0], *below, leaf + suffix))
 
 
 class Name(NamedTuple):
@@ -437,13 +439,13 @@ def _last_resort(day: str, key: str) -> str:
 
 def _drafted(named: Named, subscription: Subscription, level: str) -> _Draft:
     entry = named.entry
-    source = _Source(named, subscription, original_name(entry.url))
+    original, extension = _original_parts(entry.url)
+    source = _Source(named, subscription, original)
     *folders, leaf = [_rendered(part, source, level) for part in _parsed(subscription.rename or "{org_name}")]
     if not leaf:
         leaf = _rendered((_Field("org_name", ""),), source, level) or _last_resort(_day_of(named, subscription), named.key)
     home = subscription.folder or folder(subscription.title, subscription.filenames)
-    extension = media.media_extension(source.original) or media.extension_of_type(entry.mime)
-    return _Draft(named, subscription, level, (home, *filter(None, folders)), leaf, extension)
+    return _Draft(named, subscription, level, (home, *filter(None, folders)), leaf, extension or media.extension_of_type(entry.mime))
 
 
 def plan_names(subscription: Subscription, named: Sequence[Named], taken: Collection[str]) -> dict[str, Name]:
@@ -457,6 +459,8 @@ def plan_names(subscription: Subscription, named: Sequence[Named], taken: Collec
     stems = {key: fold(name.draft.path(0)) for key, name in names.items()}
     taken_paths = {fold(path) for path in taken}
     taken_stems = {path.removesuffix(media.media_extension(path)) for path in taken_paths}
+    if len(set(stems.values())) == len(stems) and taken_stems.isdisjoint(stems.values()):
+        return names
     while True:
         alike: defaultdict[str, list[str]] = defaultdict(list)
         for key, stem in stems.items():

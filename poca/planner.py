@@ -262,15 +262,16 @@ def _fits(one: Lacking, stranger: Stranger, subscription: Subscription, history:
 def _verdict(item: _Item, rule: Rule, record: Episode | None) -> Verdict:
     """``record``: as it will be when the plan is recorded."""
     held = record is not None and record.fate is Fate.HELD
+    failed = record is not None and rule is Rule.FAILED
     return Verdict(
-        key=item.key,
-        title=item.title,
-        published=item.published,
-        rule=rule,
-        held=held,
-        keep=rule in KEPT or (item.held and not _goes(item, rule)),
-        detail=item.filtered if rule is Rule.FILTERED else record.error if record and rule is Rule.FAILED else "",
-        path=record.path if record else "",
-        size=record.size if record and held else item.entry.length if item.entry else None,
-        next_try=record.next_try if record and rule is Rule.FAILED else None,
+        item.key,
+        item.title,
+        item.published,
+        rule,
+        held,
+        rule in KEPT or (item.held and not _goes(item, rule)),
+        item.filtered if rule is Rule.FILTERED else record.error if record and failed else "",
+        record.path if record else "",
+        record.size if record and held else item.entry.length if item.entry else None,
+        record.next_try if record and failed else None,
     )

@@ -227,6 +227,7 @@ def _load(path: Path, patience: float) -> tuple[sqlite3.Connection, dict[str, Hi
 
 def _sound(db: sqlite3.Connection, path: Path) -> dict[str, History]:
     try:
+        db.execute("PRAGMA cache_size = -500")      # kB: the check reads all pages once, and a step of a plan needs a few
         (application,), (version,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
         if application != _APPLICATION or version < 1:
             raise DamageError("it is empty" if not application and not version else "it is no history of poca")

@@ -86,12 +86,15 @@ _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _RUN = re.compile(r"[A-Za-z0-9]{16,}")
 _TURN = re.compile(r"(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9]")
+_ORDINARY = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9._-]{0,15})*")       # too short for a token
 _BEFORE_A_SECRET = frozenset({"token", "tokens", "auth", "key", "keys", "apikey", "secret", "private", "password", "access_token"})
 
 
 def shown_url(url: str) -> str:
     """A URL as it may be shown: user info as ``***@``, the query as ``?…``, no fragment, ``…`` for a part of the path
     that looks like a token. Never raises, whatever the text: it hides rather too much than too little."""
+    if len(url) <= LONGEST and _ORDINARY.fullmatch(url) and _BEFORE_A_SECRET.isdisjoint(url.lower().split("/")):
+        return url
     url = "%20".join(_clean(url[:_LONGEST_READ]).split())
     if _ENCODED_SCHEME.search(url):
         url = "%20".join(_clean(_decoded(url)).split())

@@ -94,25 +94,29 @@ class Task(NamedTuple):
     look_only: bool = False
 
 
-class SubscriptionThread(Thread):
+class SubscriptionThread:
+    """The thread of one subscription. Ten thousand of them may wait for their turn, so that of Python's own there is none
+    before."""
+
+    __slots__ = ("_crew", "_queue", "_task", "_web")
+
     def __init__(self, task: Task, web: Web, crew: Crew, queue: Queue[Report]) -> None:
-        super().__init__(name=task.subscription.title, daemon=True)
         self._task, self._web, self._crew, self._queue = task, web, crew, queue
-        # Made beforehand: when memory has run out there may be none for another.
-        self._last_word: Report = Failure(task.subscription, "something unforeseen ended its thread; asked again in the next run", counts=False)
 
     def begin(self) -> bool:
         """Starts the thread; where that cannot be done, puts its Failure and returns False."""
+        subscription = self._task.subscription
+        # Made beforehand: when memory has run out there may be none for another.
+        last_word = Failure(subscription, "something unforeseen ended its thread; asked again in the next run", counts=False)
         try:
-            self.start()
+            Thread(target=self._run, args=(last_word,), name=subscription.title, daemon=True).start()
         except RuntimeError as error:
-            failure = Failure(self._task.subscription, f"no thread could be started for it ({error}); asked again in the next run", counts=False)
+            failure = Failure(subscription, f"no thread could be started for it ({error}); asked again in the next run", counts=False)
             self._queue.put(failure)
             return False
         return True
 
-    def run(self) -> None:
-        report = self._last_word
+    def _run(self, report: Report) -> None:
         try:
             report = make_report(self._task, self._web, self._crew)
         except BaseException as error:      # noqa: BLE001 - a thread that dies before its put would hang the run

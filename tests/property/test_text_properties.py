@@ -68,3 +68,12 @@ def test_what_is_shown_stays_the_same_when_shown_again(words: str) -> None:
 @given(st.integers(0, 10**18))
 def test_every_size_fits_a_column(count: int) -> None:
     assert len(text.size(count)) <= 12
+
+
+_SEGMENTS = st.sampled_from(["", "feed.xml", "Token", "token", "auth", "keys", "a1b2c3d4e5f6a7b", "a1b2c3d4e5f6a7b8", "media", "0", "Ep-1_2.mp3", "..."])
+
+
+@given(st.sampled_from(["http://a.example", "https://A.example:8080", "http://127.0.0.1:80"]), st.lists(_SEGMENTS))
+def test_an_ordinary_url_is_shown_as_if_nobody_had_seen_that_it_is_ordinary(start, segments):
+    url = "/".join([start, *segments])
+    assert shown_url(url) == shown_url(url + "#a fragment is never shown")

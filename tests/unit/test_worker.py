@@ -104,9 +104,10 @@ def settings(tmp_path: Path) -> Settings:
 
 def reports(task: Task) -> list[object]:
     queue: Queue[object] = Queue()
-    thread = SubscriptionThread(task, Web(task.settings), Crew(1), queue)
-    assert thread.begin()
-    thread.join(10)
+    assert SubscriptionThread(task, Web(task.settings), Crew(1), queue).begin()
+    for thread in threading.enumerate():
+        if thread.name == task.subscription.title:
+            thread.join(10)
     return [queue.get_nowait() for _ in range(queue.qsize())]
 
 
