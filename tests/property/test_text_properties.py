@@ -74,6 +74,6 @@ _SEGMENTS = st.sampled_from(["", "feed.xml", "Token", "token", "auth", "keys", "
 
 
 @given(st.sampled_from(["http://a.example", "https://A.example:8080", "http://127.0.0.1:80"]), st.lists(_SEGMENTS))
-def test_an_ordinary_url_is_shown_as_if_nobody_had_seen_that_it_is_ordinary(start, segments):
+def test_an_ordinary_url_is_shown_as_if_nobody_had_seen_that_it_is_ordinary(start: str, segments: list[str]) -> None:
     url = "/".join([start, *segments])
-    assert shown_url(url) == shown_url(url + "#a fragment is never shown")
+    assert text.shown_url(url) == text.shown_url(url + "#a fragment is never shown")
