@@ -203,13 +203,13 @@ class Executor:
 
         self._heard()
         work = Work(plan, plan.generation, list(plan.lacking), list(plan.unwanted))
-        with self._turn(work) as mine:
+        with self._turn(work, self._record) as mine:
             if not mine:
                 return None
             self.open[work.title] = work
             self._notes(work.title, plan.notes)
             self.tell(events.plan_event(plan))
-            self._record(work)
+            self._tell_findings(work)
             self.steps.cover(work)
             return self._carry_on(work, time.monotonic())
 
@@ -222,17 +222,17 @@ class Executor:
         return None
 
     @contextmanager
-    def _turn(self, work: Work) -> Iterator[bool]:
-        """The lock of the subscription, and whether the plan is to be carried out under it."""
+    def _turn(self, work: Work, record: Callable[[Work], None] = lambda work: None) -> Iterator[bool]:
+        """The lock of the subscription, and whether the plan is to be carried out under it. ``record``: what is recorded
+        with the claim, in one commit."""
         title = work.title
         with locks.subscription_lock(self.settings.state_dir, title) as got:
-            generation = self.state.claim(title, work.generation) if got else None
             if not got:
                 self.tell(Event("busy", Level.DETAIL, title, "another poca is busy with it"))
-            elif generation is None:
-                self.tell(Event("stale", Level.DETAIL, title, "another poca was there meanwhile: the plan is dropped"))
             elif not self.steps.is_ours():
                 self.tell(events.step_failed(title, "base_dir bears no marker of poca any more: is its drive still mounted? Nothing was done"))
+            elif not self._claim(work, record):
+                self.tell(Event("stale", Level.DETAIL, title, "another poca was there meanwhile: the plan is dropped"))
             else:
                 try:
                     yield True
@@ -241,16 +241,26 @@ class Executor:
                 return
             yield False
 
+    def _claim(self, work: Work, record: Callable[[Work], None]) -> bool:
+        with self.state.together():
+            claimed = self.state.claim(work.title, work.generation) is not None
+            if claimed:
+                record(work)
+        return claimed
+
     def _record(self, work: Work) -> None:
         """What the plan knows anew, before anything is done."""
         plan, title = work.plan, work.title
-        with self.state.together():
-            # A run that dies in the middle must not look like one that left nothing to do.
-            self.state.settle(title, "")
-            if plan.fetched or not plan.error:
-                self.state.read_feed(title, plan.moved or plan.subscription.url, plan.fetched, self.clock())
-            if known := (*plan.seen, *plan.gone, *plan.found, *plan.adopted):
-                self.state.put(title, *known)
+        # A run that dies in the middle must not look like one that left nothing to do.
+        self.state.settle(title, "")
+        if plan.fetched or not plan.error:
+            self.state.read_feed(title, plan.moved or plan.subscription.url, plan.fetched, self.clock())
+        if known := (*plan.seen, *plan.gone, *plan.found, *plan.adopted):
+            self.state.put(title, *known)
+
+    def _tell_findings(self, work: Work) -> None:
+        """Tells what was recorded, and lets go of what is not to come any more."""
+        plan, title = work.plan, work.title
         if plan.moved:
             self.moved.append((plan.subscription, plan.moved))
         for kind, before, after, episodes in (

@@ -171,10 +171,8 @@ _VERSION = 1
 
 def pack(doc: FeedDoc) -> bytes:
     """The feed as one small value; :func:`unpack` gives it back."""
-    entries = [[entry.guid, entry.url, entry.title, entry.published, entry.length, entry.mime, entry.duration, entry.season, entry.episode,
-                entry.episode_type, entry.author] for entry in doc.entries]
     passed_over = [[entry.title, entry.reason] for entry in doc.passed_over]
-    values = [_VERSION, doc.title, doc.author, doc.image, doc.new_feed_url, entries, passed_over, doc.repairs, doc.cut]
+    values = [_VERSION, doc.title, doc.author, doc.image, doc.new_feed_url, doc.entries, passed_over, doc.repairs, doc.cut]
     return zlib.compress(json.dumps(values, separators=(",", ":")).encode("ascii"), 1)      # nearly as small as with 6, in a quarter of the time
 
 

@@ -137,12 +137,18 @@ def _pair(entries: Mapping[int, Entry], free: dict[str, Episode], found: dict[in
 
 def _new_key(entry: Entry, taken: set[str]) -> str:
     """16 hex digits of what tells this entry from all others."""
-    for salt in range(len(taken) + 2):
-        parts = (entry.guid or entry.url,) if not salt else (entry.guid, entry.url, entry.title, str(entry.published), str(salt))
-        key = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    key = _key(entry.guid or entry.url)
+    if key not in taken:
+        return key
+    for salt in range(1, len(taken) + 2):
+        key = _key("\n".join((entry.guid, entry.url, entry.title, str(entry.published), str(salt))))
         if key not in taken:
             return key
     raise AssertionError("as many keys taken as tried")
+
+
+def _key(signs: str) -> str:
+    return hashlib.sha256(signs.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 # ---------------------------------------------------------------------------------------------------------- order

@@ -342,9 +342,6 @@ def _directive(when: datetime, found: re.Match[str]) -> str:
 def _filled(part: _Part, source: _Source, has_value: Callable[[str], object]) -> str:
     """A part with its fields filled in. One without a value takes the literal text before it along, at the start that
     after it, and the second of a pair of brackets around it."""
-    if len(part) == 1 and isinstance(part[0], _Field):
-        made = _value(part[0], source)
-        return made if has_value(made) else ""
     pieces = [piece if isinstance(piece, str) else _value(piece, source) for piece in part]
     literal = [isinstance(piece, str) for piece in part] + [False]
     for index, made in enumerate(pieces):
@@ -362,10 +359,11 @@ def _filled(part: _Part, source: _Source, has_value: Callable[[str], object]) ->
 
 def _rendered(part: _Part, source: _Source, level: str) -> str:
     """One part of the path."""
+    space = source.subscription.space
+    if len(part) == 1 and isinstance(part[0], _Field) and space == " ":
+        return _clean(_value(part[0], source), level)       # which is "" where the field has no value
     text = _filled(part, source, lambda made: _PLAIN.search(made) or _clean(made, level))
-    if source.subscription.space != " ":
-        text = source.subscription.space.join(text.split())
-    return _clean(text, level)
+    return _clean(text if space == " " else space.join(text.split()), level)
 
 
 def filled_in(template: str, subscription: Subscription, named: Named) -> str:

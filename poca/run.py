@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from poca import __version__
 from poca.errors import BaseDirError, ConfigError, EditError, Interrupted, MailError, PocaError, StateError
 from poca.interrupts import interruptible
-from poca.model import Config, Event, History, Level, Report, Subscription
+from poca.model import Config, Event, History, Level, Plan, Report, Subscription
 from poca.report import Lines, Mode, Reporter, is_terminal, log_line
 from poca.text import shown
 
@@ -216,7 +216,7 @@ class _Run:
     def show_plans(self, chosen: Sequence[Subscription], histories: Mapping[str, History], marker: str) -> None:
         """--dry-run: the same threads and plans, of which nothing is carried out."""
         from poca import events
-        from poca.model import Failure, Plan, Waiting
+        from poca.model import Failure, Waiting
 
         sums = dict.fromkeys(("asked", "unchanged", "waiting", "failed"), 0)
 
@@ -246,7 +246,6 @@ class _Run:
             self.reporter.downloading(episode, done, total)
 
         web = self.web()
-        sys.setswitchinterval(HANDOVER)
         executor = Executor(self.settings, state, web, self.tell, progress=progress)
         for title in histories:
             if executor.recover(histories[title]):
@@ -254,6 +253,8 @@ class _Run:
         count = len(chosen)
 
         def handle(report: Report | Later) -> Later | None:
+            if isinstance(report, Plan):
+                sys.setswitchinterval(HANDOVER)
             later = executor.handle(report)
             self.reporter.idle()
             self.reporter.asked(executor.sums.asked + executor.sums.waiting, count)

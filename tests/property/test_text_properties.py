@@ -70,7 +70,8 @@ def test_every_size_fits_a_column(count: int) -> None:
     assert len(text.size(count)) <= 12
 
 
-_SEGMENTS = st.sampled_from(["", "feed.xml", "Token", "token", "auth", "keys", "a1b2c3d4e5f6a7b", "a1b2c3d4e5f6a7b8", "media", "0", "Ep-1_2.mp3", "..."])
+_SEGMENTS = st.sampled_from(
+    ["", "feed.xml", "Token", "token", "auth", "keys", "a1b2c3d4e5f6a7b", "a1b2c3d4e5f6a7b8", "media", "0", "Ep-1_2.mp3", "..."])
 
 
 @given(st.sampled_from(["http://a.example", "https://A.example:8080", "http://127.0.0.1:80"]), st.lists(_SEGMENTS))
