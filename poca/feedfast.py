@@ -1,8 +1,8 @@
 """The quick reader: one pass of expat over a feed, with eyes only for the few elements that poca uses.
 
 It reads RSS 2.0 (and its forebears from 0.91 on) and Atom (RFC 4287), encoded in UTF-8. Most bytes of a feed are show
-notes: they pass through expat without a call into Python. Names are compared as feedparser does: lower case, and by the
-prefix that a namespace usually has, whatever the feed calls it.
+notes: as CDATA they are left out beforehand, else they pass through expat without a call into Python. Names are compared
+as feedparser does: lower case, and by the prefix that a namespace usually has, whatever the feed calls it.
 """
 
 from __future__ import annotations
@@ -134,6 +134,10 @@ class _Stop(Exception):
     """Nothing more to learn from this document here."""
 
 
+class _NotSo(Exception):
+    """What was taken for notes was none."""
+
+
 def canonical(name: str) -> str:
     """"itunes:duration" for a name that expat gave with its namespace and prefix."""
     parts = name.lower().split(_BETWEEN)
@@ -147,6 +151,46 @@ def canonical(name: str) -> str:
 
 def read(data: bytes) -> Reading:
     """Reads ``data``, XML in UTF-8 whatever its declaration says. Never raises for what is in it: see ``fault``."""
+    lean = _without_notes(data)
+    if lean is not data:
+        with suppress(_NotSo):
+            reading = _read(lean, lean=True)
+            if not reading.fault:
+                return reading
+    return _read(data)      # and what is amiss, and where, is told of the feed as it came
+
+
+_LONG = 256                 # bytes; to leave out what is shorter takes longer than to read it
+_NOTES = tuple(f"<{name}><![CDATA[".encode() for name in ("description", "content:encoded", "itunes:summary"))
+
+
+def _without_notes(data: bytes) -> bytes:
+    """``data`` without what is in its long CDATA sections of show notes, of which only the two ends are left."""
+    pieces, done, at = [], 0, 0
+    while (at := data.find(b"<![CDATA[", at)) >= 0:
+        begin = at + len(b"<![CDATA[")
+        at = _section_end(data, begin)
+        if at < 0:
+            return data
+        if at - begin > _LONG and data.endswith(_NOTES, 0, begin):
+            pieces.append(data[done:begin])
+            done = at
+    return b"".join([*pieces, data[done:]]) if pieces else data
+
+
+def _section_end(data: bytes, at: int) -> int:
+    """Where the next ``]]>`` is, -1 where there is none. One byte is found in a tenth of the time of three."""
+    for _ in range(8):
+        at = data.find(b"]", at)
+        if at < 0 or data.startswith(b"]]>", at):
+            return at
+        at += 1
+    return data.find(b"]]>", at)
+
+
+def _read(data: bytes, *, lean: bool = False) -> Reading:
+    """``lean``: without its notes. Raises _NotSo where a section of them begins in a comment or the like, and may have
+    ended after it."""
     reading = Reading()
     parser = expat.ParserCreate("utf-8", _BETWEEN)
     parser.namespace_prefixes = True
@@ -154,6 +198,8 @@ def read(data: bytes) -> Reading:
     parser.specified_attributes = True
     parser.StartDoctypeDeclHandler = _stop
     parser.StartElementHandler, parser.EndElementHandler = _handlers(reading, parser)
+    if lean:
+        parser.CommentHandler, parser.ProcessingInstructionHandler = _no_section, lambda target, text: _no_section(text)
     try:
         parser.Parse(data, True)
     except _Stop:
@@ -161,9 +207,15 @@ def read(data: bytes) -> Reading:
     except expat.ExpatError as error:
         message = expat.ErrorString(error.code) or "not well-formed"
         reading.fault = Fault(message, error.lineno, error.offset + 1, max(parser.ErrorByteIndex, 0))
-    # Parser and handlers hold each other: else the feed would stay in memory until they are collected.
-    parser.StartElementHandler = parser.EndElementHandler = parser.CharacterDataHandler = None
+    finally:
+        # Parser and handlers hold each other: else the feed would stay in memory until they are collected.
+        parser.StartElementHandler = parser.EndElementHandler = parser.CharacterDataHandler = None
     return reading
+
+
+def _no_section(text: str) -> None:
+    if "<![CDATA[" in text:
+        raise _NotSo
 
 
 def _stop(*_: object) -> None:

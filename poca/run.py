@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from poca.web import Web
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
+KEPT = 31 << 20         # bytes, more than a feed takes, and less than the 32 MB from which glibc learns nothing
 HANDOVER = 0.001        # seconds after which a thread that reads a feed lets the one go on that downloads
 
 
@@ -246,6 +247,9 @@ class _Run:
             self.reporter.downloading(episode, done, total)
 
         web = self.web()
+        # Without it glibc gives the memory of each feed back to the system, which has to clear it anew for the next one.
+        with suppress(MemoryError):
+            bytes(KEPT)
         executor = Executor(self.settings, state, web, self.tell, progress=progress)
         for title in histories:
             if executor.recover(histories[title]):

@@ -296,6 +296,43 @@ def test_latin_1_that_declares_nothing_is_read_as_such() -> None:
     assert read(body).entries[0].title == "Grüße aus Köln"
 
 
+# -------------------------------------------------------------------------------------------------------- show notes
+
+NOTES = "<p>One [1] of many</p> ]] ]>\n" * 20
+
+
+@pytest.mark.parametrize("name", ["description", "content:encoded", "itunes:summary", "encoded"])
+def test_notes_say_nothing_of_an_episode_however_long_they_are(name: str) -> None:
+    head = f'<title>S</title><{name} xmlns:content="c"><![CDATA[{NOTES}<item>]]></{name}>'
+    items = "".join(
+        f'<item><title><![CDATA[{n} {"long " * 70}]]></title><{name} xmlns:content="c"><![CDATA[{NOTES}<guid>no</guid>]]></{name}>'
+        f"<guid>{n}</guid>{ENCLOSURE}</item>" for n in range(3))
+    doc = read(rss(items, head))
+    assert [entry.guid for entry in doc.entries] == ["0", "1", "2"]
+    assert [entry.title for entry in doc.entries] == [f"{n} {'long ' * 70}".strip() for n in range(3)]
+    assert (doc.repairs, doc.cut) == ((), "")
+
+
+@pytest.mark.parametrize("hidden", ["<!-- {} -->", "<?later {} ?>"], ids=["comment", "instruction"])
+def test_notes_that_begin_in_a_comment_do_not_take_the_entries_after_it_along(hidden: str) -> None:
+    item = f"<item><guid>%d</guid>{ENCLOSURE}<description><![CDATA[{NOTES}]]></description></item>"
+    doc = read(rss(item % 1 + hidden.format(f"<description><![CDATA[{NOTES}") + item % 2 + item % 3 + "<!-- the end -->"))
+    assert [entry.guid for entry in doc.entries] == ["1", "2", "3"]
+
+
+def test_a_fault_behind_long_notes_is_told_where_it_is() -> None:
+    items = f"<item><guid>1</guid>{ENCLOSURE}<description><![CDATA[{NOTES}]]></description></item>"
+    (told,) = read(rss(f"{items}<item><b></i>{ENCLOSURE}</item>")).repairs
+    assert told.startswith(f"line {2 + NOTES.count(chr(10))}, ")
+
+
+def test_a_feed_that_breaks_off_in_its_notes_is_cut() -> None:
+    body = rss(f"<item><guid>1</guid>{ENCLOSURE}<description><![CDATA[{NOTES}]]></description></item>" * 2)
+    doc = read(body[:body.rindex(b"]]>")])
+    assert [entry.guid for entry in doc.entries] == ["1"]
+    assert doc.cut.startswith("the feed breaks off in line ")
+
+
 # ---------------------------------------------------------------------------------------------------- cut and damaged
 
 def test_a_feed_that_breaks_off_gives_its_whole_entries_and_says_where() -> None:
