@@ -313,10 +313,10 @@ def test_notes_say_nothing_of_an_episode_however_long_they_are(name: str) -> Non
     assert (doc.repairs, doc.cut) == ((), "")
 
 
-@pytest.mark.parametrize("hidden", ["<!-- {} -->", "<?later {} ?>"], ids=["comment", "instruction"])
-def test_notes_that_begin_in_a_comment_do_not_take_the_entries_after_it_along(hidden: str) -> None:
+@pytest.mark.parametrize(("begin", "end"), [("<!--", "-->"), ("<?later", "?>")], ids=["comment", "instruction"])
+def test_notes_that_begin_in_a_comment_do_not_take_the_entries_after_it_along(begin: str, end: str) -> None:
     item = f"<item><guid>%d</guid>{ENCLOSURE}<description><![CDATA[{NOTES}]]></description></item>"
-    doc = read(rss(item % 1 + hidden.format(f"<description><![CDATA[{NOTES}") + item % 2 + item % 3 + "<!-- the end -->"))
+    doc = read(rss(f"{item % 1}{begin} <description><![CDATA[{NOTES} {end}{item % 2} {end} {item % 3}"))
     assert [entry.guid for entry in doc.entries] == ["1", "2", "3"]
 
 
