@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from poca import media, naming, text
-from poca.errors import DiskFullError, Trouble, WebError, on_disk
+from poca import media, templates, text
+from poca.errors import DiskFullError, Trouble, WebError, disk_error, on_disk
 from poca.media import Kind
 from poca.model import Settings
 from poca.web import Answer, Trail, Web
@@ -182,8 +182,7 @@ class _One:
             if size - looked >= LOOK:
                 self._leave_room(file)
                 looked = size
-            with on_disk("cannot write a partial file"):
-                self._write(file, piece)
+            self._write(file, piece)
             self.progress(size, total)
             if not judged:
                 head += piece[: HEAD - len(head)]
@@ -195,14 +194,14 @@ class _One:
         return size, kind
 
     def _write(self, file: BinaryIO, piece: bytes) -> None:
-        rest = memoryview(piece)
         try:
-            while rest:             # unbuffered, so that an error comes here and not when the file is closed
-                rest = rest[file.write(rest):]
+            written = file.write(piece)     # unbuffered, so that an error comes here and not when the file is closed
+            while written < len(piece):
+                written += file.write(memoryview(piece)[written:])
         except OSError as error:
             if error.errno == errno.EFBIG:
                 raise WebError("the file is larger than the file system of base_dir can hold", Trouble.TOO_LARGE) from error
-            raise
+            raise disk_error(error, "cannot write a partial file") from error
 
     def _limit(self, size: int, *, told: bool) -> None:
         most = self.settings.max_episode_mb * MB
@@ -231,7 +230,7 @@ class _One:
         packing = _header(answer, "Content-Encoding").lower()
         if packing in ("gzip", "x-gzip", "deflate", "br", "zstd", "compress"):
             raise WebError(f"the server packed the file ({packing}), though it was asked not to", Trouble.ENCODING)
-        names = (self.extension, naming.original_name(self.url), naming.original_name(answer.url))
+        names = (self.extension, templates.original_name(self.url), templates.original_name(answer.url))
         if not (media.is_media_type(mime) or media.is_media_type(self.feed_type) or any(map(media.media_extension, names))):
             raise WebError(f"what came is neither audio nor video ({self._shown(answer, mime) or 'of no told type'})", Trouble.TEXT)
         return None

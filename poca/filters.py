@@ -10,7 +10,7 @@ import re
 from datetime import tzinfo
 from functools import lru_cache
 
-from poca import naming
+from poca import templates
 from poca.model import Entry, Filters
 
 
@@ -28,7 +28,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _by_text(filters: Filters, entry: Entry) -> str:
-    filename = naming.original_name(entry.url) if filters.filename or filters.exclude_filename else ""
+    filename = templates.original_name(entry.url) if filters.filename or filters.exclude_filename else ""
     for key, wanted, excluded, text in (
         ("title", filters.title, filters.exclude_title, entry.title),
         ("filename", filters.filename, filters.exclude_filename, filename),
@@ -43,7 +43,7 @@ def _by_text(filters: Filters, entry: Entry) -> str:
 def _by_date(filters: Filters, entry: Entry, zone: tzinfo | None) -> str:
     if not (filters.hour or filters.weekdays or filters.after_date or filters.before_date):
         return ""
-    when = naming.moment(entry.published, zone)
+    when = templates.moment(entry.published, zone)
     if when is None:
         return ""
     if filters.hour and when.hour not in filters.hour:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from poca import __version__, naming, tagnames
+from poca import __version__, tagnames, templates
 
 PROJECT_URL = "https://github.com/projectpoca/poca"
 
@@ -82,7 +82,7 @@ def tag_text(written: str) -> str:
     """The value of a tag, which may have the fields of ``rename``. Raises ValueError, also for characters that no tag takes."""
     if _UNSAFE.search(written):
         raise ValueError("it holds a control character")
-    if fault := naming.text_fault(written):
+    if fault := templates.text_fault(written):
         raise ValueError(fault)
     return written
 
@@ -140,7 +140,7 @@ def _pattern(written: str) -> str:
 
 
 def _template(written: str) -> str:
-    fault = naming.template_fault(_words(written))
+    fault = templates.template_fault(_words(written))
     if fault:
         raise ValueError(fault)
     return written

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from poca import filters, media, naming
+from poca import filters, media, naming, templates
 from poca.identity import DAY, Known, identify, place_outside, usable_date
 from poca.model import Disk, Entry, Episode, Fate, FeedDoc, History, Lacking, Plan, Rule, Stage, Stranger, Subscription, Verdict
 from poca.patience import LONGEST_PAUSE_EPISODE, NO_FILTERS, waits
@@ -201,7 +201,7 @@ def _lacking(
     if not coming:
         return ()
     taken = tuple(record.path for record in records if record.path)
-    named = [naming.Named(i.key, i.entry) for i in items if i.entry and not (i.record and i.record.path)]
+    named = [templates.Named(i.key, i.entry) for i in items if i.entry and not (i.record and i.record.path)]
     names = naming.plan_names(subscription, named, taken)
     lacking = []
     for item in coming:
@@ -223,7 +223,7 @@ def _new_episode(item: _Item, entry: Entry, now: int) -> Episode:
 def _named_again(subscription: Subscription, record: Episode, entry: Entry, taken: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Once recorded, a name stays; the others of the ladder are for a stranger that took it meanwhile."""
     stem, extension = _split(record.path)
-    others = naming.plan_names(subscription, [naming.Named(record.key, entry)], taken)[record.key]
+    others = naming.plan_names(subscription, [templates.Named(record.key, entry)], taken)[record.key]
     return (stem, *others.ladder), extension
 
 
@@ -255,7 +255,7 @@ def _fits(one: Lacking, stranger: Stranger, subscription: Subscription, history:
         return stranger.size == one.episode.size
     if one.entry.length is not None:
         return abs(stranger.size - one.entry.length) <= max(one.entry.length * ADOPTION_SHARE, ADOPTION_BYTES)
-    alone = naming.plan_names(subscription, [naming.Named(one.episode.key, one.entry)], ())
+    alone = naming.plan_names(subscription, [templates.Named(one.episode.key, one.entry)], ())
     return history.fresh and alone[one.episode.key].ladder[0] == one.names[0]
 
 

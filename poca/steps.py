@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from poca import basedir, events, files, media, naming, text
+from poca import basedir, events, files, media, templates, text
 from poca.errors import DiskError, DiskFullError, TagError, Trouble, WebError
 from poca.model import Episode, Event, Fate, Lacking, Level, Plan, Settings, Stage
 from poca.patience import LONGEST_PAUSE_EPISODE, next_try
@@ -190,7 +190,7 @@ class Steps:
             return episode
         # What has had a number keeps it; the others go on from the last one, whatever became of its episode.
         number = episode.track or 1 + max((known.track or 0 for known in self.state.history(work.title).episodes), default=0)
-        edits = tagging.edits(subscription, naming.Named(episode.key, one.entry), self.settings, number)
+        edits = tagging.edits(subscription, templates.Named(episode.key, one.entry), self.settings, number)
         self._put(work, replace(episode, stage=Stage.TAGGING))
         try:
             done = tagging.tag(path, edits)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 from urllib.parse import quote
 
-from poca import files, media, naming, payload, tagnames, text
+from poca import files, media, payload, tagnames, templates, text
 from poca.errors import TagError, disk_error
 from poca.media import Kind
 from poca.model import Settings, Subscription
@@ -48,12 +48,12 @@ def wanted(subscription: Subscription) -> bool:
     return bool(subscription.metadata) or subscription.track_numbering != "no"
 
 
-def edits(subscription: Subscription, named: naming.Named, settings: Settings, next_track: int) -> Edits:
+def edits(subscription: Subscription, named: templates.Named, settings: Settings, next_track: int) -> Edits:
     """What a subscription asks for, for one episode. A text of which nothing is left, since the feed tells none of its
     fields, leaves the tag as it is."""
     values: dict[str, tuple[str, ...]] = {}
     for name, template in subscription.metadata:
-        made = _CONTROL.sub("", naming.filled_in(template, subscription, named))
+        made = _CONTROL.sub("", templates.filled_in(template, subscription, named))
         if made.strip():
             values[name] = (*values.get(name, ()), made)
         elif not template:

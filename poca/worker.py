@@ -110,7 +110,7 @@ class SubscriptionThread:
         last_word = Failure(subscription, "something unforeseen ended its thread; asked again in the next run", counts=False)
         try:
             Thread(target=self._run, args=(last_word,), name=subscription.title, daemon=True).start()
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             failure = Failure(subscription, f"no thread could be started for it ({error}); asked again in the next run", counts=False)
             self._queue.put(failure)
             return False

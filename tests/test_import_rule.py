@@ -15,7 +15,7 @@ FOLDER = Path(poca.__file__).parent
 MODULES = {".".join(path.relative_to(FOLDER).with_suffix("").parts): path for path in FOLDER.rglob("*.py") if path != FOLDER / "__init__.py"}
 
 # Pure rooms, each of which may import those before it. Edge rooms: the library that they own, and the edge rooms that they may import.
-PURE = ["model", "errors", "interrupts", "text", "media", "tagnames", "naming", "filters", "identity", "planner", "events", "confedit"]
+PURE = ["model", "errors", "interrupts", "text", "media", "tagnames", "templates", "naming", "filters", "identity", "planner", "events", "confedit"]
 EDGES: dict[str, tuple[set[str], set[str]]] = {
     "config": ({"yaml"}, set()),
     "conffile": (set(), {"locks"}),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from poca import naming, text
+from poca import templates, text
 from poca.identity import DAY, usable_date
 from poca.model import Entry, FeedDoc
 
@@ -33,7 +33,7 @@ def stats(feed: FeedDoc, now: int, zone: tzinfo | None) -> Stats:
     """``zone``: that of the weekdays, None for the machine's own."""
     dated = sorted((e for e in feed.entries if usable_date(e.published, now) is not None), key=lambda e: e.published or 0)
     ends: list[Entry | None] = [*(dated or reversed(feed.entries))] or [None]
-    recent = (naming.moment(e.published, zone) for e in dated if now - (e.published or 0) <= WEEKS * 7 * DAY)
+    recent = (templates.moment(e.published, zone) for e in dated if now - (e.published or 0) <= WEEKS * 7 * DAY)
     counts = Counter(moment.weekday() for moment in recent if moment)
     return Stats(
         author=feed.author or next((e.author for e in feed.entries if e.author), ""),
@@ -50,7 +50,7 @@ def _average(values: Sequence[int | None]) -> int | None:
 
 def day(published: int | None, zone: tzinfo | None) -> str:
     """The day as it stands in lists, "" where there is none."""
-    moment = naming.moment(published, zone)
+    moment = templates.moment(published, zone)
     return f"{moment.year:04}-{moment.month:02}-{moment.day:02}" if moment else ""
 
 

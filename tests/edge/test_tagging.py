@@ -16,8 +16,8 @@ from mutagen.mp4 import MP4
 from poca import tagging
 from poca.errors import TagError
 from poca.model import Settings
-from poca.naming import Named
 from poca.tagging import Edits, Tagged
+from poca.templates import Named
 from tests import builders, sounds
 from tests.origin import mp3
 

@@ -15,8 +15,8 @@ from poca import naming, patience
 from poca.feed import parse_feed
 from poca.filters import failing
 from poca.model import Entry, Fate, Filters, Rule
-from poca.naming import Named
 from poca.patience import next_try
+from poca.templates import Named
 from tests.builders import DAY, NOW, after, carried_out, disk_of, entry, feed, feed_of, held, plan, subscription, titles
 from tests.server import Reply, Server
 from tests.world import Done, Home, Show

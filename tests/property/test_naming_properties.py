@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from poca.media import media_extension
 from poca.model import Entry, Subscription
-from poca.naming import FIELDS, LEVELS, Named, fold, folder, plan_names, template_fault
+from poca.naming import LEVELS, fold, folder, plan_names
+from poca.templates import FIELDS, Named, template_fault
 
 NASTY = st.sampled_from([
     "", ".", "..", "/", "../..", "-", "CON", "aux.txt", "a:b", 'x"*<>?\\|y', "e\u0301", "\u0301",

@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from poca.model import Entry, Subscription
-from poca.naming import Named, filled_in, fold, folder, folders_alike, original_name, plan_names, template_fault
+from poca.naming import fold, folder, folders_alike, plan_names
+from poca.templates import Named, filled_in, original_name, template_fault
 
 KEY = "0123456789abcdef"
 DAY = 1_706_745_600         # 2024-02-01 00:00 UTC
