@@ -27,11 +27,14 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 LIMIT = 300         # seconds for the tests of one change: one that never ends is noticed, too
 _PLAN = ["unit/test_planner.py", "property/test_planner_properties.py"]
+_NAMES = ["unit/test_naming.py", "property/test_naming_properties.py", *_PLAN]
 _STATE = ["unit/test_state.py", "property/test_state_properties.py", "edge/test_damaged_history.py"]
 TESTS = {
     "planner": _PLAN,
     "identity": _PLAN,
-    "naming": ["unit/test_naming.py", "property/test_naming_properties.py", *_PLAN],
+    "patience": _PLAN,
+    "naming": _NAMES,
+    "templates": _NAMES,
     "filters": ["unit/test_filters.py", "property/test_filters_properties.py"],
     "state": _STATE,
     "statefile": _STATE,

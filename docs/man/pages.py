@@ -18,7 +18,7 @@ sys.path.insert(0, str(SOURCES.parents[1]))     # the poca of this tree, install
 
 from docutils.core import publish_string  # noqa: E402
 
-from poca import __version__, app, naming  # noqa: E402
+from poca import __version__, app, templates  # noqa: E402
 from poca.options import PROJECT_URL, SECTIONS, Option, Shape  # noqa: E402
 from poca.subscribe import commandline  # noqa: E402
 
@@ -56,7 +56,7 @@ def _part(what: str, name: str = "") -> str:
         case "section":
             return "\n".join(_option(option) for option in SECTIONS[name].values())
         case "fields":
-            fields = ", ".join(f"**{{{field}}}**" for field in naming.FIELDS)
+            fields = ", ".join(f"**{{{field}}}**" for field in templates.FIELDS)
             return f"The fields of **rename** and of the values of **metadata** are {fields}; also **{{date:%Y%m%d}}** and **{{episode:03}}**."
         case "address":
             return f"{PROJECT_URL}"
