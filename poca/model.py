@@ -348,7 +348,6 @@ class Plan:
     dropped: tuple[Episode, ...] = ()           # pending ones that are no longer wanted: their parts go
     waiting: int = 0                            # failed ones that wait for their next try
     fetched: Fetched | None = None              # None: nothing new to record of the feed
-    feed: FeedDoc | None = None
     error: str = ""                             # the feed was cut off, or the clock was turned back; nothing is deleted
     moved: str = ""                             # the URL for the config
     cover: Cover | None = None                  # None: nothing new to keep or to tell of it

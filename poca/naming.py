@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from poca import media, templates
@@ -155,56 +155,46 @@ def _rendered(part: Part, source: Source, level: str) -> str:
 
 # -------------------------------------------------------------------------------------------------- names together
 
-class _Draft(NamedTuple):
-    """An entry's name before it is held against the others: at stage 0 as the template makes it, at 1 with its date,
-    at 2 with six digits of its key, at 3 with all of them."""
+class Name(NamedTuple):
+    """The name that an entry is to have, at stage 0 as the template makes it, at 1 with its date, at 2 with six digits of
+    its key, at 3 with all of them."""
 
     named: Named
     subscription: Subscription
     level: str
     folders: tuple[str, ...]
     leaf: str
-    extension: str
+    extension: str              # with its dot; "" where only the answer will tell
+    stage: int = 0
+
+    @property
+    def ladder(self) -> tuple[str, ...]:
+        """Paths relative to base_dir, without extension: the planned one first, then what to try where that is taken,
+        too long or refused, down to date and key."""
+        rungs = [self._replace(stage=stage).path() for stage in range(self.stage, max(self.stage, 2) + 1)]
+        rungs.append(self.path(SHORT))
+        for level in LEVELS[LEVELS.index(self.level) + 1:]:
+            (stricter,) = _at_first([self.named], self.subscription, level)
+            stricter = stricter._replace(stage=self.stage)
+            rungs += [stricter.path(), stricter.path(SHORT)]
+        return tuple(dict.fromkeys([*rungs, f"{self.folders[0]}/{_last_resort(self.day, self.named.key)}"]))
 
     @property
     def day(self) -> str:
         """"" without a date."""
         return _day_of(self.named, self.subscription)
 
-    def path(self, stage: int, longest: int = LONGEST) -> str:
+    def path(self, longest: int = LONGEST) -> str:
+        """Relative to base_dir, without extension; no part of it has more than ``longest`` bytes."""
         room = longest - (len(self.extension) or _ROOM_FOR_EXTENSION)
         key = self.named.key
-        suffix = "" if stage < 2 else f"-{key[:6]}" if stage == 2 else f"-{key}"
+        suffix = "" if self.stage < 2 else f"-{key[:6]}" if self.stage == 2 else f"-{key}"
         leaf = _fit(self.leaf, room - len(suffix), self.level)
-        if stage and (day := self.day) and day not in leaf:
+        if self.stage and (day := self.day) and day not in leaf:
             suffix = f"-{day}{suffix}"
             leaf = _fit(self.leaf, room - len(suffix), self.level)
         below = [_fit(name, longest, self.level) for name in self.folders[1:]] if len(self.folders) > 1 else ()
         return "/".join((self.folders[0], *below, leaf + suffix))
-
-
-class Name(NamedTuple):
-    """The name that an entry is to have. Only what is downloaded needs its ladder, so that is made when asked for."""
-
-    draft: _Draft
-    stage: int
-
-    @property
-    def extension(self) -> str:
-        """With its dot; "" where only the answer will tell."""
-        return self.draft.extension
-
-    @property
-    def ladder(self) -> tuple[str, ...]:
-        """Paths relative to base_dir, without extension: the planned one first, then what to try where that is taken,
-        too long or refused, down to date and key."""
-        draft = self.draft
-        rungs = [draft.path(stage) for stage in range(self.stage, max(self.stage, 2) + 1)]
-        rungs.append(draft.path(self.stage, SHORT))
-        for level in LEVELS[LEVELS.index(draft.level) + 1:]:
-            stricter = _drafted(draft.named, draft.subscription, level)
-            rungs += [stricter.path(self.stage), stricter.path(self.stage, SHORT)]
-        return tuple(dict.fromkeys([*rungs, f"{draft.folders[0]}/{_last_resort(draft.day, draft.named.key)}"]))
 
 
 def _day_of(named: Named, subscription: Subscription) -> str:
@@ -216,15 +206,18 @@ def _last_resort(day: str, key: str) -> str:
     return f"{day}-{key[:9]}" if day else key[:9]
 
 
-def _drafted(named: Named, subscription: Subscription, level: str) -> _Draft:
-    entry = named.entry
-    original, extension = templates.original_parts(entry.url)
-    source = Source(named, subscription, original)
-    *folders, leaf = [_rendered(part, source, level) for part in templates.parsed(subscription.rename or "{org_name}")]
-    if not leaf:
-        leaf = _rendered((Field("org_name", ""),), source, level) or _last_resort(_day_of(named, subscription), named.key)
+def _at_first(those: Iterable[Named], subscription: Subscription, level: str) -> Iterator[Name]:
+    """Their names before these are held against each other."""
+    parts = templates.parsed(subscription.rename or "{org_name}")
     home = subscription.folder or folder(subscription.title, subscription.filenames)
-    return _Draft(named, subscription, level, (home, *filter(None, folders)), leaf, extension or media.extension_of_type(entry.mime))
+    for named in those:
+        original, extension = templates.original_parts(named.entry.url)
+        source = Source(named, subscription, original)
+        *folders, leaf = [_rendered(part, source, level) for part in parts]
+        if not leaf:
+            leaf = _rendered((Field("org_name", ""),), source, level) or _last_resort(_day_of(named, subscription), named.key)
+        extension = extension or media.extension_of_type(named.entry.mime)
+        yield Name(named, subscription, level, (home, *filter(None, folders)), leaf, extension)
 
 
 def plan_names(subscription: Subscription, named: Sequence[Named], taken: Collection[str]) -> dict[str, Name]:
@@ -234,8 +227,8 @@ def plan_names(subscription: Subscription, named: Sequence[Named], taken: Collec
     all entries concerned bear their dates, and where that is not enough digits of their keys. The result does not
     depend on the order of the entries.
     """
-    names = {one.key: Name(_drafted(one, subscription, subscription.filenames), 0) for one in named}
-    stems = {key: fold(name.draft.path(0)) for key, name in names.items()}
+    names = {name.named.key: name for name in _at_first(named, subscription, subscription.filenames)}
+    stems = {key: fold(name.path()) for key, name in names.items()}
     taken_paths = {fold(path) for path in taken}
     taken_stems = {path.removesuffix(media.media_extension(path)) for path in taken_paths}
     if len(set(stems.values())) == len(stems) and taken_stems.isdisjoint(stems.values()):
@@ -249,8 +242,8 @@ def plan_names(subscription: Subscription, named: Sequence[Named], taken: Collec
         if not rising:
             return names
         for key in rising:
-            names[key] = Name(names[key].draft, names[key].stage + 1)
-            stems[key] = fold(names[key].draft.path(names[key].stage))
+            names[key] = names[key]._replace(stage=names[key].stage + 1)
+            stems[key] = fold(names[key].path())
 
 
 def _clashes(extension: str, stem: str, alike: Sequence[str], taken_paths: Collection[str], taken_stems: Collection[str]) -> bool:

@@ -61,14 +61,13 @@ def plan(subscription: Subscription, history: History, disk: Disk, feed: FeedDoc
     taken_over = {episode.key: episode for episode in adopted}
     rules.update(dict.fromkeys(taken_over, Rule.ADOPTED))
     coming = {one.episode.key for one in lacking} | taken_over.keys()
-    by_place = sorted(items, key=lambda i: i.place)
     stale = (e for key, e in records.items() if e.fate is Fate.PENDING and key not in coming and rules.get(key) is not Rule.FAILED)
     return Plan(
         subscription=subscription,
         generation=history.generation,
-        verdicts=tuple(_verdict(item, rules[item.key], taken_over.get(item.key, item.record)) for item in by_place[::-1]),
+        verdicts=tuple(_verdict(item, rules[item.key], taken_over.get(item.key, item.record)) for item in items[::-1]),
         wanted=tuple(item.key for item in items if rules[item.key] in KEPT),
-        unwanted=tuple(item.record for item in by_place if item.record and _goes(item, rules[item.key])),
+        unwanted=tuple(item.record for item in items if item.record and _goes(item, rules[item.key])),
         lacking=lacking,
         gone=tuple(e for key, e in records.items() if before[key].fate is Fate.HELD and e.fate is Fate.DELETED),
         found=tuple(e for key, e in records.items() if before[key].fate is Fate.DELETED and e.fate is Fate.HELD),
@@ -76,7 +75,6 @@ def plan(subscription: Subscription, history: History, disk: Disk, feed: FeedDoc
         seen=tuple(e for key, e in records.items() if e != before[key] and e.fate is before[key].fate and key not in coming),
         dropped=() if careful else tuple(stale),
         waiting=sum(rule is Rule.FAILED for rule in rules.values()),
-        feed=feed,
         error=feed.cut,
         notes=(*feed.repairs, *(f"“{p.title}” is no episode: {p.reason}" for p in feed.passed_over)),
     )
@@ -111,6 +109,7 @@ def _followed(known: Known) -> Episode:
 
 
 def _items(subscription: Subscription, known: Sequence[Known], records: Mapping[str, Episode]) -> list[_Item]:
+    """The oldest first."""
     none = subscription.filters == NO_FILTERS
 
     def failing(entry: Entry) -> str:
@@ -119,7 +118,7 @@ def _items(subscription: Subscription, known: Sequence[Known], records: Mapping[
     items = [_Item(k.key, k.place, k.placed, k.entry, records.get(k.key), failing(k.entry)) for k in known]
     listed = {item.key for item in items}
     outside = (r for r in records.values() if r.fate is Fate.HELD and r.key not in listed)
-    return items + [_Item(r.key, place_outside(r), r.placed, None, r, "") for r in outside]
+    return sorted([*items, *(_Item(r.key, place_outside(r), r.placed, None, r, "") for r in outside)], key=lambda i: i.place)
 
 
 def _why_nothing_goes(history: History, feed: FeedDoc, now: int) -> str:
@@ -134,13 +133,13 @@ def _why_nothing_goes(history: History, feed: FeedDoc, now: int) -> str:
 
 # ------------------------------------------------------------------------------------------- which are to be held
 
-def _newest(items: Iterable[_Item], subscription: Subscription, now: int) -> dict[str, Rule]:
+def _newest(items: Sequence[_Item], subscription: Subscription, now: int) -> dict[str, Rule]:
     """The newest ones; what the user had and deleted keeps its place, so that deleting digs up no older ones."""
     room, rules = subscription.max_number or NO_LIMIT, {}
-    for item in sorted(items, key=lambda i: i.place, reverse=True):
+    for item in reversed(items):
         if item.filtered and not item.held:
             rules[item.key] = Rule.FILTERED
-        elif _too_old(item, subscription.max_days, now):
+        elif subscription.max_days and _too_old(item, subscription.max_days, now):
             rules[item.key] = Rule.MAX_DAYS
         elif room <= 0:
             rules[item.key] = Rule.MAX_NUMBER
@@ -150,10 +149,10 @@ def _newest(items: Iterable[_Item], subscription: Subscription, now: int) -> dic
     return rules
 
 
-def _oldest_first(items: Iterable[_Item], subscription: Subscription, now: int) -> dict[str, Rule]:
+def _oldest_first(items: Sequence[_Item], subscription: Subscription, now: int) -> dict[str, Rule]:
     """What is held, the oldest first, then the next in line; what the user had and deleted makes room."""
     room, rules = subscription.max_number or NO_LIMIT, {}
-    for item in sorted(items, key=lambda i: (not i.held, i.place)):
+    for item in sorted(items, key=lambda i: not i.held):
         had = HAD.get(item.record.fate) if item.record else None
         if item.filtered and not item.held:
             rules[item.key] = Rule.FILTERED
@@ -169,7 +168,7 @@ def _oldest_first(items: Iterable[_Item], subscription: Subscription, now: int) 
 
 def _too_old(item: _Item, max_days: int, now: int) -> bool:
     published = usable_date(item.published, now)
-    return bool(max_days) and published is not None and now - published > max_days * DAY
+    return published is not None and now - published > max_days * DAY
 
 
 def _in_its_place(item: _Item, now: int) -> Rule:
@@ -185,7 +184,7 @@ def _in_its_place(item: _Item, now: int) -> Rule:
 def _decide_deletions(items: Sequence[_Item], rules: dict[str, Rule], careful: str) -> None:
     """Changes the rule of those that would go but stay: all of them when the feed or the clock cannot be trusted, else
     as many of the newest as episodes wait after a failure."""
-    going = sorted((item for item in items if _goes(item, rules[item.key])), key=lambda i: i.place, reverse=True)
+    going = [item for item in reversed(items) if _goes(item, rules[item.key])]
     failed = sum(rule is Rule.FAILED for rule in rules.values())
     rules.update((item.key, Rule.SPARED) for item in going if careful)
     rules.update((item.key, Rule.STAND_IN) for item in going[:failed] if not careful)
@@ -197,7 +196,7 @@ def _lacking(
     subscription: Subscription, items: Sequence[_Item], rules: Mapping[str, Rule], records: Iterable[Episode], now: int
 ) -> tuple[Lacking, ...]:
     """The wanted ones that are not on disk, the oldest first, with their names."""
-    coming = sorted((item for item in items if rules[item.key] is Rule.WANTED), key=lambda i: i.place)
+    coming = [item for item in items if rules[item.key] is Rule.WANTED]
     if not coming:
         return ()
     taken = tuple(record.path for record in records if record.path)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from poca import basedir
 from poca.errors import DiskError, FeedError, Trouble, WebError
 from poca.fetch import Body, Unmodified, fetch
-from poca.model import Cover, Disk, Failure, Fate, FeedDoc, Fetched, History, Report, Settings, Subscription, Unchanged, Validators, Waiting
+from poca.model import Cover, Disk, Failure, Fate, FeedDoc, Fetched, History, Plan, Report, Settings, Subscription, Unchanged, Validators, Waiting
 from poca.patience import LONGEST_PAUSE_FEED, fingerprint, waits
 from poca.web import Web
 
@@ -139,22 +139,19 @@ def make_report(task: Task, web: Web, crew: Crew) -> Report:
         if isinstance(answer, Unmodified) and not answer.permanent and _nothing_to_plan(task, present):
             news = answer.validators != history.validators
             return Unchanged(subscription, history.generation, Fetched(answer.validators, history.body_hash) if news else None, answer.notes)
+        recorded = (e.path for e in history.episodes if e.path and e.fate is Fate.HELD)
+        disk = Disk(present, basedir.strangers(task.settings.base_dir, subscription.folder, recorded))
         try:
-            with crew.reading:
-                feed, fetched = _read(answer, history)
+            here, fetched, plan = _read_and_plan(task, crew, disk, answer)
         except FeedError:
             if isinstance(answer, Body):
                 raise
             answer = _ask(task, web, crew, anew=True)       # the history's own copy cannot be read
+            here, fetched, plan = _read_and_plan(task, crew, disk, answer)
+        feed, fetched, moved, notes = _moved(task, web, crew, answer, here, fetched)
+        if feed is not here:
             with crew.reading:
-                feed, fetched = _read(answer, history)
-        feed, fetched, moved, notes = _moved(task, web, crew, answer, feed, fetched)
-        recorded = (e.path for e in history.episodes if e.path and e.fate is Fate.HELD)
-        disk = Disk(present, basedir.strangers(task.settings.base_dir, subscription.folder, recorded))
-        from poca import planner
-
-        with crew.reading:
-            plan = planner.plan(subscription, history, disk, feed, task.now)
+                plan = _planned(task, disk, feed)
         cover = _cover(task, web, crew, answer, feed)
         return replace(plan, fetched=fetched, moved=moved, cover=cover, notes=(*answer.notes, *notes, *plan.notes))
     except WebError as error:
@@ -182,6 +179,19 @@ def _nothing_to_plan(task: Task, present: dict[str, int]) -> bool:
     if subscription.max_days or not history.settled or history.settled != fingerprint(subscription):
         return False
     return present == {e.path: e.size for e in history.episodes if e.fate is Fate.HELD}
+
+
+def _read_and_plan(task: Task, crew: Crew, disk: Disk, answer: Unmodified | Body) -> tuple[FeedDoc, Fetched | None, Plan]:
+    """Both in one turn: thirty feeds that were read and wait for their plans would fill the memory."""
+    with crew.reading:
+        feed, fetched = _read(answer, task.history)
+        return feed, fetched, _planned(task, disk, feed)
+
+
+def _planned(task: Task, disk: Disk, feed: FeedDoc) -> Plan:
+    from poca import planner
+
+    return planner.plan(task.subscription, task.history, disk, feed, task.now)
 
 
 def _read(answer: Unmodified | Body, history: History) -> tuple[FeedDoc, Fetched | None]:

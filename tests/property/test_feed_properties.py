@@ -245,6 +245,7 @@ def test_a_stray_byte_costs_no_entry_and_no_other_title(feed: bytes, stray: byte
     assume(b"<title>" in feed)
     at = feed.index(b"<title>") + len(b"<title>")
     assume(not feed[at:].startswith(b"<!") and feed[at] < 0x80)
+    assume(feed.rfind(b"<![CDATA[", 0, at) <= feed.rfind(b"]]>", 0, at))        # what notes hold is not read, so nothing in it is repaired
     whole, doc = parse_feed(feed, None, URL), parse_feed(feed[:at] + stray + feed[at:], None, URL)
     assert not doc.cut
     assert doc.repairs
