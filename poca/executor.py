@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from poca import events, files, locks, recovery
 from poca.errors import PocaError
-from poca.model import Event, Failure, History, Level, Plan, Report, Rule, Settings, Subscription, Unchanged, Waiting
+from poca.model import Event, Failure, History, Level, Plan, Report, Settings, Subscription, Unchanged, Waiting
 from poca.patience import LONGEST_PAUSE_FEED, fingerprint, next_try
 from poca.state import State
 from poca.web import Web
@@ -306,8 +306,7 @@ class Executor:
         return None
 
     def _close(self, work: Work) -> None:
-        spared = any(verdict.rule is Rule.SPARED for verdict in work.plan.verdicts)
-        good = work.complete and not (work.missing or work.plan.waiting or spared)
+        good = work.complete and not (work.missing or work.plan.waiting or work.plan.spared)
         self.state.settle(work.title, fingerprint(work.plan.subscription) if good else "")
         self._abandon(work.title)
 

@@ -337,7 +337,7 @@ class Plan:
 
     subscription: Subscription
     generation: int
-    verdicts: tuple[Verdict, ...] = ()          # newest first
+    verdicts: tuple[Verdict, ...] = ()          # newest first; none where nobody asked for them
     wanted: tuple[str, ...] = ()                # keys
     unwanted: tuple[Episode, ...] = ()          # oldest first
     lacking: tuple[Lacking, ...] = ()           # oldest first
@@ -347,6 +347,7 @@ class Plan:
     seen: tuple[Episode, ...] = ()              # records that follow a change of guid, url or title in the feed
     dropped: tuple[Episode, ...] = ()           # pending ones that are no longer wanted: their parts go
     waiting: int = 0                            # failed ones that wait for their next try
+    spared: int = 0                             # that would go, but nothing may be deleted now
     fetched: Fetched | None = None              # None: nothing new to record of the feed
     error: str = ""                             # the feed was cut off, or the clock was turned back; nothing is deleted
     moved: str = ""                             # the URL for the config
@@ -409,7 +410,7 @@ class Level(StrEnum):
 class Event:
     """Something that happened, said by the main thread only. ``kind`` is the word in JSON (docs/json.rst);
     ``text`` the sentence for log and terminal, without the subscription's title; ``data`` further values for JSON;
-    ``plan`` what a plan event is about: thousands of verdicts, that are put into words only for those who want them."""
+    ``plan`` what a plan event is about: put into words only for those who want them."""
 
     kind: str
     level: Level

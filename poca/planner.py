@@ -45,9 +45,9 @@ class _Item(NamedTuple):
         return self.record.title if self.record else self.entry.title if self.entry else ""
 
 
-def plan(subscription: Subscription, history: History, disk: Disk, feed: FeedDoc, now: int) -> Plan:
+def plan(subscription: Subscription, history: History, disk: Disk, feed: FeedDoc, now: int, *, explained: bool = True) -> Plan:
     """The plan for one subscription. ``now`` is the instant of the run; ``disk`` was looked at with the records of
-    ``history``."""
+    ``history``. ``explained``: with the verdicts, which are many and say nothing that is done."""
     before = {record.key: record for record in history.episodes}
     looked = {key: _after_a_look(record, disk) for key, record in before.items()}
     known = identify(feed.entries, tuple(looked.values()), now)
@@ -65,7 +65,7 @@ def plan(subscription: Subscription, history: History, disk: Disk, feed: FeedDoc
     return Plan(
         subscription=subscription,
         generation=history.generation,
-        verdicts=tuple(_verdict(item, rules[item.key], taken_over.get(item.key, item.record)) for item in items[::-1]),
+        verdicts=tuple([_verdict(item, rules[item.key], taken_over.get(item.key, item.record)) for item in items[::-1]]) if explained else (),
         wanted=tuple(item.key for item in items if rules[item.key] in KEPT),
         unwanted=tuple(item.record for item in items if item.record and _goes(item, rules[item.key])),
         lacking=lacking,
@@ -75,6 +75,7 @@ def plan(subscription: Subscription, history: History, disk: Disk, feed: FeedDoc
         seen=tuple(e for key, e in records.items() if e != before[key] and e.fate is before[key].fate and key not in coming),
         dropped=() if careful else tuple(stale),
         waiting=sum(rule is Rule.FAILED for rule in rules.values()),
+        spared=sum(rule is Rule.SPARED for rule in rules.values()),
         error=feed.cut,
         notes=(*feed.repairs, *(f"“{p.title}” is no episode: {p.reason}" for p in feed.passed_over)),
     )

@@ -321,8 +321,8 @@ class _Run:
         queue: Queue[Report] = Queue()
         one_at_a_time = self.arguments.verbose
         crew = Crew(1 if one_at_a_time else self.arguments.parallel or self.settings.parallel)
-        asked = bool(self.arguments.titles)
-        tasks = (Task(s, histories[s.title], self.settings, marker, self.now, asked, self.arguments.dry_run) for s in chosen)
+        asked, look_only, explained = bool(self.arguments.titles), self.arguments.dry_run, self.arguments.json
+        tasks = (Task(s, histories[s.title], self.settings, marker, self.now, asked, look_only, explained) for s in chosen)
         threads = [SubscriptionThread(task, web, crew, queue) for task in tasks]
         run(threads, queue, crew.launch, handle, one_at_a_time=one_at_a_time)
 

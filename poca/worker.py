@@ -83,7 +83,8 @@ class Crew:
 
 class Task(NamedTuple):
     """What a thread is given. ``marker``: that of base_dir, "" as long as there is none; ``now``: the instant of the
-    run; ``asked``: the user named this subscription, so it does not wait; ``look_only``: the plan is only to be shown."""
+    run; ``asked``: the user named this subscription, so it does not wait; ``look_only``: the plan is only to be shown; ``explained``: with the
+    verdict about each episode."""
 
     subscription: Subscription
     history: History
@@ -92,6 +93,7 @@ class Task(NamedTuple):
     now: int
     asked: bool = False
     look_only: bool = False
+    explained: bool = True
 
 
 class SubscriptionThread:
@@ -191,7 +193,7 @@ def _read_and_plan(task: Task, crew: Crew, disk: Disk, answer: Unmodified | Body
 def _planned(task: Task, disk: Disk, feed: FeedDoc) -> Plan:
     from poca import planner
 
-    return planner.plan(task.subscription, task.history, disk, feed, task.now)
+    return planner.plan(task.subscription, task.history, disk, feed, task.now, explained=task.explained)
 
 
 def _read(answer: Unmodified | Body, history: History) -> tuple[FeedDoc, Fetched | None]:
