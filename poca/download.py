@@ -18,7 +18,7 @@ from poca.media import Kind
 from poca.model import Settings
 from poca.web import Answer, Trail, Web
 
-PIECE = 256 * 1024          # bytes asked of the connection at once
+PIECE = 1024 * 1024         # bytes asked of the connection at once; a quarter of it makes fast downloads a sixth slower
 HEAD = 64 * 1024            # bytes that tell media from a page or a message
 MB = 1_000_000
 LOOK = 4 * MB               # bytes between two looks at the room that the disk has

@@ -110,8 +110,12 @@ def test_entries_that_leave_the_feed_delete_nothing_unless_something_comes_in_it
 
 @given(feeds, histories(), options())
 def test_planning_again_after_the_plan_was_carried_out_gives_an_empty_plan(feed, history, options):
-    history = carried_out(plan(feed, history, **options), history)
+    made = plan(feed, history, **options)
+    history = carried_out(made, history)
     again = plan(feed, history, **options)
+    # Of what was forgotten, too old by a date that the feed gives no more, nobody knows the age any longer.
+    ageless = {episode.url for episode in made.dropped if episode.published is not None}
+    assume(not any(one.entry.published is None and one.entry.url in ageless for one in again.lacking))
     assert again.lacking == again.unwanted == again.gone == again.found == again.adopted == again.dropped == ()
 
 
