@@ -116,10 +116,11 @@ def test_entries_that_leave_the_feed_delete_nothing_unless_something_comes_in_it
 def test_planning_again_after_the_plan_was_carried_out_gives_an_empty_plan(feed, history, options):
     made = plan(feed, history, **options)
     history = carried_out(made, history)
+    if made.dropped or len({entry.url for entry in feed.entries}) < len(feed.entries):
+        # What was forgotten is judged anew, and entries that are hard to tell apart may change places; but not for ever.
+        for _ in range(3):
+            history = carried_out(plan(feed, history, **options), history)
     again = plan(feed, history, **options)
-    # Of what was forgotten, too old by the date that the feed gave first, its new date or none is all that is known.
-    forgotten = {(episode.url, episode.published) for episode in made.dropped}
-    assume(not any(one.entry.url == url and one.entry.published != published for one in again.lacking for url, published in forgotten))
     assert again.lacking == again.unwanted == again.gone == again.found == again.adopted == again.dropped == ()
 
 
