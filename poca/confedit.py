@@ -127,11 +127,6 @@ def _for_people(values: Mapping[str, object]) -> dict[str, object]:
 
 # ----------------------------------------------------------------------------------------------- add
 
-def add_subscription(text: str, values: Mapping[str, object]) -> str:
-    """The config with one more subscription at the end of its list; see :func:`add_subscriptions`."""
-    return add_subscriptions(text, [values])
-
-
 def add_subscriptions(text: str, several: Sequence[Mapping[str, object]]) -> str:
     """The config with more subscriptions at the end of its list, written in the style of their neighbours.
 

@@ -139,11 +139,6 @@ def fold(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
-def folders_alike(a: str, b: str) -> bool:
-    """Whether two names would be one folder on some disk."""
-    return fold(a) == fold(b)
-
-
 def _rendered(part: Part, source: Source, level: str) -> str:
     """One part of the path."""
     space = source.subscription.space

@@ -100,10 +100,6 @@ class State:
     def base_dir(self, value: str) -> None:
         self._keep("meta", ("key",), {"key": "base_dir", "value": value})
 
-    def knows_files(self) -> bool:
-        """Whether any episode is held."""
-        return bool(self._rows("SELECT 1 FROM episode WHERE fate = ? LIMIT 1", Fate.HELD))
-
     def recorded_files(self) -> list[tuple[str, int | None]]:
         """Path and size of every episode that is held."""
         return [(to_text(path), size) for path, size in self._rows("SELECT path, size FROM episode WHERE fate = ? AND path != ''", Fate.HELD)]

@@ -75,8 +75,6 @@ TAGS = {tag.name: tag for tag in (
     Tag("composersort", "TSOC", "soco", "COMPOSERSORT"),
 )}
 
-NAMES = tuple(TAGS)
-
 ONLY_V24 = frozenset({"TMOO", "TSOA", "TSOP", "TSOT", "TSST"})     # frames that ID3v2.3 lacks
 
 

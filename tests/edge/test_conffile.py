@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from poca.confedit import add_subscription, remove_subscription, set_value
+from poca.confedit import add_subscriptions, remove_subscription, set_value
 from poca.conffile import create, edit
 from poca.errors import EditError
 from poca.locks import config_lock
@@ -30,7 +30,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def add(title: str = "Abend", url: str = "https://b.example/"):
-    return partial(add_subscription, values={"title": title, "url": url})
+    return partial(add_subscriptions, several=[{"title": title, "url": url}])
 
 
 def leftovers(path: Path) -> list[str]:
@@ -155,7 +155,7 @@ import os, resource, signal, sys
 from functools import partial
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from poca.confedit import add_subscription
+from poca.confedit import add_subscriptions
 from poca.conffile import edit
 from poca.errors import EditError
 import filelock
@@ -165,7 +165,7 @@ if os.geteuid() == 0:
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
 try:
-    edit(Path("config.yaml"), partial(add_subscription, values={"title": "Abend", "url": "https://b.example/"}))
+    edit(Path("config.yaml"), partial(add_subscriptions, several=[{"title": "Abend", "url": "https://b.example/"}]))
 except EditError as error:
     print(error)
 """

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from poca.confedit import add_subscription, add_subscriptions, remove_subscription, section, set_value
+from poca.confedit import add_subscriptions, remove_subscription, section, set_value
 from poca.errors import EditError
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -258,9 +258,9 @@ def test_adding_leaves_every_line_and_means_one_more_entry(made: Made, values: d
     old = parsed(made)
     if old is None:
         with pytest.raises(EditError):
-            add_subscription(made.text, values)
+            add_subscriptions(made.text, [values])
         return
-    text = edited(lambda: add_subscription(made.text, values), old)
+    text = edited(lambda: add_subscriptions(made.text, [values]), old)
     if text is None:
         return
     assert data(text) == {**old, key("subscriptions"): [*entries(old), meant(values)]}
@@ -295,7 +295,7 @@ def test_adding_and_removing_again_gives_back_the_old_lines(made: Made, choice: 
     if old is None:
         return
     values = {"title": "Something New", "url": "https://n.example/"}
-    text = edited(lambda: add_subscription(made.text, values), old)
+    text = edited(lambda: add_subscriptions(made.text, [values]), old)
     if text is None:
         return
     back = edited(lambda: remove_subscription(text, "Something New"), old)
@@ -344,7 +344,7 @@ def test_a_damaged_config_is_edited_as_meant_or_left_alone(made: Made, choice: s
     title = choice.draw(st.sampled_from([*made.titles, "Show"]))
     kind = choice.draw(st.sampled_from(["add", "remove", "set"]))
     edits = {
-        "add": lambda: add_subscription(text, add),
+        "add": lambda: add_subscriptions(text, [add]),
         "remove": lambda: remove_subscription(text, title),
         "set": lambda: set_value(text, title, "url", "https://n.example/"),
     }
@@ -367,7 +367,7 @@ def test_a_damaged_config_is_edited_as_meant_or_left_alone(made: Made, choice: s
 def test_any_text_is_read_back_as_it_was_given(title: str, in_flow: bool) -> None:
     old = "subscriptions: [{title: old, url: x}]\n" if in_flow else "subscriptions:\n- title: old\n  url: x\n"
     values = {"title": title + "!", "url": title, "metadata": {"artist": title}}
-    new = add_subscription(old, values)
+    new = add_subscriptions(old, [values])
     assert yaml.safe_load(new)["subscriptions"][1] == values
     assert entries(data(new))[1] == meant(values)
 

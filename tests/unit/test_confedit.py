@@ -7,14 +7,14 @@ from datetime import date
 import pytest
 import yaml
 
-from poca.confedit import add_subscription, add_subscriptions, remove_subscription, section, set_value
+from poca.confedit import add_subscriptions, remove_subscription, section, set_value
 from poca.errors import EditError
 
 NEW = {"title": "New", "url": "http://n.example"}
 
 
 def added(text: str, **values: object) -> str:
-    return add_subscription(text, {**NEW, **values})
+    return add_subscriptions(text, [{**NEW, **values}])
 
 
 # ------------------------------------------------------------------------------------------------------- add
@@ -130,7 +130,7 @@ def test_options_are_written_in_their_order_with_sections_below_each_other():
     ],
 )
 def test_a_title_is_quoted_where_it_has_to_be_and_only_there(title, written):
-    text = add_subscription("", {"title": title, "url": "x"})
+    text = add_subscriptions("", [{"title": title, "url": "x"}])
     assert text.splitlines()[1] == f"  - title: {written}"
     assert yaml.safe_load(text)["subscriptions"][0]["title"] == title
 
@@ -138,7 +138,7 @@ def test_a_title_is_quoted_where_it_has_to_be_and_only_there(title, written):
 def test_a_title_that_is_there_already_is_refused():
     for there in ("2024", "'2024'", '"2024"', "|\n    2024"):
         with pytest.raises(EditError, match='a subscription "2024" in the config already'):
-            add_subscription(f"subscriptions:\n- title: {there}\n".replace("|\n", "|-\n"), {"title": "2024", "url": "x"})
+            add_subscriptions(f"subscriptions:\n- title: {there}\n".replace("|\n", "|-\n"), [{"title": "2024", "url": "x"}])
     with pytest.raises(EditError, match="already"):
         add_subscriptions("", [NEW, NEW])
 

@@ -74,7 +74,7 @@ def test_a_fresh_history_is_empty_and_silent(state: State) -> None:
     assert state.histories() == {}
     assert state.history("Show") == History("Show")
     assert state.history("Show").fresh
-    assert (state.marker, state.base_dir, state.last_run, state.knows_files(), state.recorded_files()) == ("", "", None, False, [])
+    assert (state.marker, state.base_dir, state.last_run, state.recorded_files()) == ("", "", None, [])
 
 
 def test_state_dir_and_all_in_it_are_private_to_the_user(tmp_path: Path) -> None:
@@ -187,10 +187,9 @@ def test_a_deleted_subscription_leaves_nothing(state: State) -> None:
 
 def test_the_files_of_a_history_are_those_it_holds(state: State) -> None:
     state.put("Show", BARE, Episode(key="r", guid="", url="", title="", fate=Fate.REMOVED, path="Show/gone.mp3", size=1))
-    assert not state.knows_files() and state.recorded_files() == []
+    assert state.recorded_files() == []
     state.put("Show", held("a", "Show/a.mp3", 5))
     state.put("Other", held("b", "Other/b\udcff.mp3", None))
-    assert state.knows_files()
     assert sorted(state.recorded_files()) == [("Other/b\udcff.mp3", None), ("Show/a.mp3", 5)]
 
 
@@ -412,7 +411,7 @@ def test_a_dry_run_reads_the_history_and_changes_nothing(state: State) -> None:
 def test_a_dry_run_without_a_history_makes_none(state_dir: Path) -> None:
     with closing(State.open(state_dir, NOW, readonly=True)) as dry:
         assert dry.histories() == {}
-        assert dry.history("Show").fresh and not dry.knows_files() and dry.unfinished_renames() == []
+        assert dry.history("Show").fresh and dry.unfinished_renames() == []
     assert not state_dir.exists()
 
 

@@ -20,9 +20,9 @@ def config_with(tmp_path: Path, metadata: str) -> Config:
 
 
 def test_the_config_takes_each_name_of_the_table(tmp_path: Path) -> None:
-    names = ", ".join(f"{name}: ''" for name in tagnames.NAMES)
+    names = ", ".join(f"{name}: ''" for name in tagnames.TAGS)
     assert config_with(tmp_path, f"{{{names}}}").faults == ()
-    assert {"artist", "comment", "description", "chapters", "track", "date"} <= set(tagnames.NAMES)
+    assert {"artist", "comment", "description", "chapters", "track", "date"} <= set(tagnames.TAGS)
 
 
 @pytest.mark.parametrize(("metadata", "told"), [
@@ -45,10 +45,10 @@ def test_comment_and_description_are_two_tags_in_each_format(form: str) -> None:
 
 def test_each_name_means_something_to_some_format() -> None:
     known = {name for form in tagnames.FORMATS for name, _ in tagnames.table(form)}
-    assert known == set(tagnames.NAMES)
+    assert known == set(tagnames.TAGS)
 
 
-@pytest.mark.parametrize("tag", tagnames.TAGS.values(), ids=tagnames.NAMES)
+@pytest.mark.parametrize("tag", tagnames.TAGS.values(), ids=tagnames.TAGS)
 def test_targets_have_the_form_that_their_format_asks_for(tag: tagnames.Tag) -> None:
     assert re.fullmatch(r"[a-z]+", tag.name)
     if tag.name != "chapters":
